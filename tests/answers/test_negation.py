@@ -13,7 +13,7 @@ from keju.answers.decision import (
     SENTENCE_END,
     LinkStrength,
     announcement_status,
-    counts_as_second,
+    is_second_answer,
     link_strength,
 )
 
@@ -121,19 +121,19 @@ def test_no_links(between: str) -> None:
 )  # fmt: skip
 def test_what_calls_an_answer_wrong(rest: str) -> None:
     assert NEGATIVE.match(rest)
-    assert not counts_as_second(f"B, C{rest}", ", ", 4, 4)
-    assert counts_as_second(f"B or C{rest}", " or ", 6, 6)
+    assert not is_second_answer(f"B, C{rest}", ", ", 4, 4)
+    assert is_second_answer(f"B or C{rest}", " or ", 6, 6)
 
 
 @pytest.mark.parametrize("rest", [" is right", " is correct", "", " is also possible", "都正确"])
 def test_what_does_not(rest: str) -> None:
     assert not NEGATIVE.match(rest)
-    assert counts_as_second(f"B, C{rest}", ", ", 4, 4)
+    assert is_second_answer(f"B, C{rest}", ", ", 4, 4)
 
 
 def test_a_remark_may_begin_with_another_answer() -> None:
-    assert not counts_as_second("B. C comes later", ". ", 4, 4)
-    assert counts_as_second("B. C.", ". ", 4, 4)
+    assert not is_second_answer("B. C comes later", ". ", 4, 4)
+    assert is_second_answer("B. C.", ". ", 4, 4)
 
 
 @pytest.mark.parametrize("between", [", not ", " rather than option ", " instead of (", "，而不是"])

@@ -8,10 +8,10 @@ import pytest
 
 from keju.answers.numbers import (
     find_numbers,
+    is_same_number,
     parse_number,
     parse_range,
     plain_numerals,
-    same_number,
 )
 
 
@@ -69,7 +69,7 @@ def test_what_makes_two_numbers_different(first: str, second: str) -> None:
     one, other = parse_number(first), parse_number(second)
     assert one is not None
     assert other is not None
-    assert not same_number(one, other)
+    assert not is_same_number(one, other)
 
 
 @pytest.mark.parametrize(

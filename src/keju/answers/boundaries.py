@@ -32,7 +32,7 @@ _TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
 _LABELLED = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]")
 
 
-def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
+def remove_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
     """Return a reply without the cues at its beginning and end.
 
     If the question has options, ``A:`` is a cue only before an announcement or an answer.
@@ -51,7 +51,7 @@ def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
     return body
 
 
-def without_torn_letter(text: str) -> str:
+def remove_cut_letter(text: str) -> str:
     """Return a loop without the letter of its cut-off end: ``Borderline:\\nBorderline:\\nB``."""
     before = text[:-1].rstrip()
     *_, previous_line, last_complete_line = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
@@ -70,7 +70,7 @@ _PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
 _PICTURE = frozenset(_PICTURES)
 
 
-def without_pictures(text: str, sample: Sample) -> str:
+def remove_pictures(text: str, sample: Sample) -> str:
     """Return a reply without the pictures at its end, unless an option contains the last one."""
     bare = text.rstrip()
     if bare[-1:] not in _PICTURE or any(bare[-1] in choice for choice in sample.choices):
@@ -82,7 +82,7 @@ def without_pictures(text: str, sample: Sample) -> str:
 _BARE_LABEL = re.compile(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
 
-def without_half_character(text: str) -> str:
+def remove_half_character(text: str) -> str:
     """Return a reply without the half character at its cut-off end and without its label."""
     text = text.rstrip("\ufffd")
     label = _BARE_LABEL.search(text, max(0, len(text) - 12))
@@ -114,7 +114,7 @@ def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
     if len(line) <= LONGEST_LINE + sum(map(len, choices)):
         if not is_longer(line, choices, LONGEST_LEAD):
             return False
-        if ("=" in line or "≈" in line) and _is_whole(text, kind):
+        if ("=" in line or "≈" in line) and _is_complete_equation(text, kind):
             return False  # an option may follow
     return is_other_prose(line, choices) and not echoes_options(text, choices)
 
@@ -128,7 +128,7 @@ _LABEL_ALONE = re.compile(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
 _NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s|#{1,4} )?")
 
 
-def leading_answer(
+def find_leading_answer(
     text: str, kind: AnswerKind, sample: Sample, marked: Sequence[StatementSpan] = ()
 ) -> StatementSpan | None:
     """Return the answer that fills the first line of a longer reply.
@@ -157,11 +157,11 @@ def leading_answer(
     if is_item and _begins_a_list(text[end : end + 4 * LONGEST_LINE], value, kind, sample):
         return None
     statement = AnswerStatement(value)
-    gives_way = _gives_way(statement, text, end, marked)
+    gives_way = _is_superseded(statement, text, end, marked)
     return StatementSpan(statement, 0, end if gives_way else 0, not gives_way)
 
 
-def _gives_way(
+def _is_superseded(
     statement: AnswerStatement, text: str, end: int, marked: Sequence[StatementSpan]
 ) -> bool:
     """Whether the reply announces another answer directly after a first line that ends at `end`."""
@@ -206,7 +206,7 @@ _NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 _DASH = re.compile(r"\s[-–—]\s|—")
 
 
-def leading_sentence(text: str, kind: AnswerKind, sample: Sample) -> str | None:
+def find_sentence_answer(text: str, kind: AnswerKind, sample: Sample) -> str | None:
     """Return the answer that fills the first sentence, before its reasons: ``B、核糖体。``."""
     if not kind.listed:
         return None
@@ -242,7 +242,7 @@ _LONGEST_COLON = 24
 _MAY_INTRODUCE = frozenset(":： \t*_")
 
 
-def introduced(text: str, kind: AnswerKind, sample: Sample) -> str | None:
+def find_introduced_option(text: str, kind: AnswerKind, sample: Sample) -> str | None:
     """Return the only option that fills a line after a line ending with ``is:``."""
     values = set()
     line_break = text.find("\n") if kind.listed else -1
@@ -301,7 +301,7 @@ _COUNT_PHRASE = re.compile(
 )
 
 
-def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> str | None:
+def find_final_answer(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> str | None:
     """Return the answer at the end of a reply, alone or in a plain statement.
 
     This is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
@@ -315,9 +315,9 @@ def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -
         return None
     if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
         return None
-    if block.isdecimal() and _numbers_next(text, block):
+    if block.isdecimal() and _is_next_list_number(text, block):
         return None
-    parts = [block, *_after_equals(block, text, kind, sample)]
+    parts = [block, *_parts_after_equals(block, text, kind, sample)]
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
         parts += _announced_parts(clean_segment(block), kind)
     if len(text) <= longest and text.strip() != block:
@@ -325,7 +325,7 @@ def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
 
 
-def _numbers_next(text: str, block: str) -> bool:
+def _is_next_list_number(text: str, block: str) -> bool:
     """Whether a last line is only the number of the next item of a list: ``19. So\n20``."""
     lines = text.rstrip()[: -len(block)].rstrip().rpartition("\n")
     return block != "1" and lines[2].lstrip().startswith(
@@ -333,7 +333,7 @@ def _numbers_next(text: str, block: str) -> bool:
     )
 
 
-def _after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> list[str]:
+def _parts_after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> list[str]:
     """Return the text after the last equals sign of a last line, if it may be the answer."""
     left_side, sign, right_side = block.rpartition("=" if "=" in block else "≈")
     if not sign or left_side[-1:] in ("!", "<", ">"):
@@ -344,7 +344,7 @@ def _after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> li
         return [right_side] if kind.evaluates(left_side, sample) else []
     is_name = len(right_side) < 4 and right_side.strip(DRESSING + ".").isalpha()
     is_name = is_name or BROKEN_NUMBER.fullmatch(block) is not None
-    return [right_side] if _is_whole(text, kind) and not is_name else []
+    return [right_side] if _is_complete_equation(text, kind) and not is_name else []
 
 
 # `(A`: a list of options that broke off.
@@ -370,7 +370,7 @@ def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
 _ALMOST = re.compile(r"\s?(?:[≈≃]|\\approx)")
 
 
-def _is_whole(text: str, kind: AnswerKind) -> bool:
+def _is_complete_equation(text: str, kind: AnswerKind) -> bool:
     """Whether a reply with options ends with a complete equation."""
     ended = text.rstrip().endswith((".", "$", "*", "。"))
     return kind.many and (len(text) <= LONGEST_LINE or ended)

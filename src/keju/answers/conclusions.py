@@ -40,7 +40,7 @@ from keju.answers.eliminations import (
 )
 from keju.answers.option_mentions import (
     AROUND,
-    LOOKED_AT,
+    CONSIDERED,
     RIGHT,
     WRONG,
     OptionMention,
@@ -56,10 +56,10 @@ from keju.answers.sentences import (
     SHORT,
     UNDETERMINED,
     concludes,
+    find_tail,
     has_chinese,
     is_ended,
-    tail_of,
-    without_stub,
+    remove_stub,
 )
 from keju.types import Sample
 
@@ -119,7 +119,7 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
     """
     if len(sample.labels) < 2:
         return Conclusion()  # a row without its options: any named option may be a different one
-    stripped_text, text = text.rstrip(), _complete_part(text)
+    stripped_text, text = text.rstrip(), _remove_incomplete_parts(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
     ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
@@ -128,10 +128,10 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
     )
     if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
-    tail = tail_of(text)
+    tail = find_tail(text)
     if form.is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
         return Conclusion()
-    return _conclude_tail(_plain_tail(tail, sample), sample, form)
+    return _conclude_tail(_normalise_tail(tail, sample), sample, form)
 
 
 def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
@@ -152,9 +152,9 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     return _find_discussed_option(parts, sample, ended=form.ended)
 
 
-def _complete_part(text: str) -> str:
+def _remove_incomplete_parts(text: str) -> str:
     """Return a reply without a stub, a cut-off label and the requested answer format."""
-    text = without_stub(text).rstrip()
+    text = remove_stub(text).rstrip()
     if text[-2:-1] in ("(", "["):
         text = _BROKEN_LABEL.sub("", text)
     if "[LETTER]" in text or "following format" in text:
@@ -162,11 +162,11 @@ def _complete_part(text: str) -> str:
     return text
 
 
-def _plain_tail(tail: str, sample: Sample) -> str:
+def _normalise_tail(tail: str, sample: Sample) -> str:
     """Return the end of a reply after its last correction, with labels in place of ordinals."""
     tail = _ASIDE.sub("", _text_after_correction(tail, sample))
     if has_chinese(tail):
-        tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
+        tail = tail.replace("; ", ",")  # as it was before `normalise_chinese` set remarks apart
     if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
         tail = _ORDINAL.sub(lambda match: _replace_ordinal(match, sample), tail)
     return tail
@@ -366,7 +366,7 @@ def _analyse_sentence(part: Sentence, place: int, sentence: str, sample: Sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
     judged = judge_options(sentence, sample)
-    if not place and answers and not judged.is_any:
+    if not place and answers and not judged.names_any_option:
         judged = SentenceMentions(
             is_open=True
         )  # it answers the question with a value that is not an option
@@ -499,7 +499,7 @@ def _is_only_one(
     is_named_firmly = not (mention.by_text or mention.weak) or _MAY_BE.search(
         sentence, 0, mention.start
     )
-    is_looked_at = LOOKED_AT.search(sentence, 0, mention.start)
+    is_looked_at = CONSIDERED.search(sentence, 0, mention.start)
     if not (form.brief and form.ended and is_named_firmly) or is_looked_at:
         return False
     mentioned_labels = {

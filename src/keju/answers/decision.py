@@ -167,7 +167,7 @@ _MARKER_STEMS = ("nswer ", "案")
 _PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
 
 
-def without_denied(text: str) -> str:
+def remove_denied_parts(text: str) -> str:
     """Return a text without the parts of sentences that deny or suppose the answer they announce.
 
     Keju removes ``I do not think that the answer is No.``, so no rule finds ``No`` there.
@@ -176,7 +176,7 @@ def without_denied(text: str) -> str:
         return text
     kept_parts: list[str] = []
     position = 0
-    for marker_start in _markers(text):
+    for marker_start in _find_markers(text):
         if marker_start < position or announcement_status(text, marker_start) != "denied":
             continue
         nearest = max(position, marker_start - REACH)
@@ -187,7 +187,7 @@ def without_denied(text: str) -> str:
     return "".join([*kept_parts, text[position:]]) if kept_parts else text
 
 
-def _markers(text: str) -> list[int]:
+def _find_markers(text: str) -> list[int]:
     """Return the positions at which matches of `_MARKER` begin, in order."""
     starts = []
     for stem in _MARKER_STEMS:
@@ -228,7 +228,7 @@ _EITHER = re.compile(
 # `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
 _JOINT = re.compile(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
 
-FINAL = re.compile(
+COMPLETE_ANSWER_END = re.compile(
     r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
 )
 """The text after a complete answer: ``.``, ``, or``, `` because``; not `` is too``."""
@@ -290,7 +290,7 @@ def link_strength(link: str) -> LinkStrength:
     return "joined" if _JOINT.search(link) else "apart"
 
 
-def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
+def is_second_answer(text: str, link: str, end: int, after: int) -> bool:
     """Whether an answer that `link` joins to another one is a second answer.
 
     It ends at `end`, and the text of its option ends at `after`. The answer does not count if a
@@ -301,7 +301,7 @@ def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
         return True
     if NEGATIVE.match(text, end):
         return False
-    return strength == "joined" or FINAL.match(text, after) is not None
+    return strength == "joined" or COMPLETE_ANSWER_END.match(text, after) is not None
 
 
 class StatementSpan(NamedTuple):
@@ -326,7 +326,7 @@ class Decision(NamedTuple):
 
 Relation = Literal["corrected", "beside", "run-on"]
 
-_REACH = 1500
+_CORRECTION_REACH = 1500
 """The number of characters after an answer, and before the next, searched for a correction."""
 
 # Anywhere between two answers: `Wait`, `let me double-check`, `I made a mistake`, `that is not
@@ -354,7 +354,7 @@ CORRECTION = re.compile(
 )
 # Every English match of `CORRECTION` contains one of these in lower case. They are quicker to find
 # than the pattern.
-_STEMS = (
+_CORRECTION_STEMS = (
     "wait", "hmm", "oops", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
     "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
     "reeval", "reexam", "recalc", "recomp", "reread", "rethink", "revis", "reass", "reverif",
@@ -381,10 +381,10 @@ def find_corrections(text: str) -> Iterator[re.Match[str]]:
         yield from CORRECTION.finditer(text)
         return
     small = text.lower()
-    places = _stem_places(small)
+    places = _find_correction_stems(small)
     if len(small) != len(text):
         places = [0, len(text)] if places else []
-    for begin, end in _windows(places):
+    for begin, end in _search_windows(places):
         yield from CORRECTION.finditer(text, begin, end)
 
 
@@ -394,7 +394,7 @@ _AFTER_STEM = 120
 """The most characters from the beginning of a stem to the end of its match."""
 
 
-def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _search_windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text around the stems at `places`, in order."""
     begin = end = 0
     for place in places:
@@ -407,9 +407,9 @@ def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _stem_places(lowercase_text: str) -> list[int]:
+def _find_correction_stems(lowercase_text: str) -> list[int]:
     """Return the positions of correction stems in a lower-case English text, in order."""
-    stems = [stem for stem in _STEMS if stem in lowercase_text]
+    stems = [stem for stem in _CORRECTION_STEMS if stem in lowercase_text]
     if "orrect" in lowercase_text:
         stems += [stem for stem in _CORRECT_STEMS if stem in lowercase_text]
     places = [match.start() for match in _NO_SIGN.finditer(lowercase_text)]
@@ -433,14 +433,14 @@ _TENTATIVE = re.compile(
     re.IGNORECASE,
 )
 # Before a marker: `My final `, `In conclusion, the `; `最终`, `综上所述，`, `得出结论。`.
-_FINAL = re.compile(
+_FINAL_WORDING = re.compile(
     r"\bfinal(?:ly)?\b[^\n.]{0,12}\Z|\b(?:in conclusion|to conclude|in summary)\b[^\n.]{0,20}\Z"
     r"|最终[^\n。]{0,4}\Z|(?:综上|总之|结论)[^\n。]{0,8}[。,，]?\s{0,2}\Z",
     re.IGNORECASE,
 )
 # `所以选择`: a conclusion, before a loop of `选择`.
 _CONCLUDING_WORD = re.compile(r"所以|因此|综上|故")
-_BEFORE = 60
+_CONTEXT_LENGTH = 60
 """The number of characters before a marker that belong to it."""
 
 # `(a) `, `a) `, `Part 1`, `(i)`; then `(b) `, `Part 2`, `(ii)`; `第二问`.
@@ -529,13 +529,15 @@ def find_relation(
         return "corrected"  # an option at the beginning of the reply, and then an announcement
     if between.strip().lower() in PLAIN_LEAD_INS:
         return "corrected"  # a first line without any marker, and then an announcement
-    if end - begin > 2 * _REACH:
-        between = text[begin : begin + _REACH] + "\n" + text[end - _REACH : end]
-    before = text[max(0, deciding_span.start - _BEFORE) : deciding_span.start]
+    if end - begin > 2 * _CORRECTION_REACH:
+        between = (
+            text[begin : begin + _CORRECTION_REACH] + "\n" + text[end - _CORRECTION_REACH : end]
+        )
+    before = text[max(0, deciding_span.start - _CONTEXT_LENGTH) : deciding_span.start]
     if find_correction(between) or _HOWEVER.match(between) or _is_tentative(before):
         return "corrected"
     if _PART.search(between) and _FIRST_PART.search(
-        text, max(0, deciding_span.start - _REACH), deciding_span.end
+        text, max(0, deciding_span.start - _CORRECTION_REACH), deciding_span.end
     ):
         return "beside"
     if same_line:
@@ -558,7 +560,9 @@ def _find_relation_across_lines(
 ) -> Relation:
     """Return the relation of two answers in different lines; `before` precedes the first."""
     end = later.start
-    if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
+    if _FINAL_WORDING.search(
+        text[max(0, end - _CONTEXT_LENGTH) : end]
+    ) and not _FINAL_WORDING.search(before):
         return "corrected"
     if _CONCLUDING_WORD.match(text, deciding_span.start) and not _CONCLUDING_WORD.match(text, end):
         return "run-on"

@@ -14,7 +14,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from keju.answers.option_mentions import RIGHT, WORD, WRONG, find_mentions, is_supposition, text_end
+from keju.answers.option_mentions import (
+    RIGHT,
+    WORD,
+    WRONG,
+    find_mentions,
+    find_text_end,
+    is_supposition,
+)
 from keju.answers.options import normalise_formulas, option_texts, plain_text
 from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
@@ -119,7 +126,7 @@ class Verdicts(NamedTuple):
 
 
 # `Which statement is sarcastic?`, `which of these is a humorous edit of`: the requested property.
-_ASKED_FOR = re.compile(
+_REQUESTED_PROPERTY = re.compile(
     r"\bwhich (?:\w+ ){0,4}?(?:is|are|has|have|was|were) ([^?:.\n]{3,60})", re.IGNORECASE
 )
 LONG_WORD = re.compile(r"[A-Za-z]{4,}")
@@ -132,7 +139,7 @@ QUESTION_WORDS = frozenset(
 
 def _find_requested_words(sample: Sample) -> frozenset[str]:
     """Return the first two words of the requested property: ``sarcastic``, ``humorous edit``."""
-    match = None if sample.asks_for_wrong else _ASKED_FOR.search(sample.text)
+    match = None if sample.asks_for_wrong else _REQUESTED_PROPERTY.search(sample.text)
     words = LONG_WORD.findall(match[1].lower())[:2] if match else ()
     return frozenset(words) - QUESTION_WORDS
 
@@ -140,7 +147,7 @@ def _find_requested_words(sample: Sample) -> frozenset[str]:
 def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
     """Return the options that the sentences call right and wrong, without suppositions."""
     verdicts = Verdicts(set(), set(), set(), set())
-    asked_for = _find_requested_words(sample)
+    requested_words = _find_requested_words(sample)
     for part in dict.fromkeys(parts):  # a loop repeats sentences
         sentence = normalise_formulas(part.text.strip())
         if is_supposition(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
@@ -163,10 +170,10 @@ def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
                 verdicts.chosen_labels.update(subject)
             elif not labels or not (is_direct or is_about):
                 continue
-            elif _is_wrong(clause, asked_for, is_direct=is_direct) or (cell and not cell[1]):
+            elif _is_wrong(clause, requested_words, is_direct=is_direct) or (cell and not cell[1]):
                 verdicts.wrong_labels.update(labels)
                 labels = []
-            elif RIGHT.search(clause) or cell or _has_all(clause, asked_for):
+            elif RIGHT.search(clause) or cell or _contains_requested_words(clause, requested_words):
                 verdicts.right_labels.update(labels)
                 labels = []
     return verdicts
@@ -187,7 +194,7 @@ _CALLS_WRONG = re.compile(
 )
 
 
-def _is_wrong(clause: str, asked_for: frozenset[str], *, is_direct: bool) -> bool:
+def _is_wrong(clause: str, requested_words: frozenset[str], *, is_direct: bool) -> bool:
     """Whether a clause calls an option wrong.
 
     In a remark that does not name the option, ``not`` counts only with the word that it denies:
@@ -197,14 +204,18 @@ def _is_wrong(clause: str, asked_for: frozenset[str], *, is_direct: bool) -> boo
         return False
     if is_direct or _CALLS_WRONG.search(clause):
         return True
-    return RIGHT.search(clause) is not None or _has_all(clause, asked_for) or "possible" in clause
+    return (
+        RIGHT.search(clause) is not None
+        or _contains_requested_words(clause, requested_words)
+        or "possible" in clause
+    )
 
 
 # `is `, `has `: the verb before a description of an option.
 _IS_A = re.compile(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
 
 
-def _has_all(clause: str, words: frozenset[str]) -> bool:
+def _contains_requested_words(clause: str, words: frozenset[str]) -> bool:
     """Whether a clause contains all requested words: ``This statement is sarcastic``."""
     if not words or not _IS_A.search(clause):
         return False
@@ -232,7 +243,7 @@ def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str
         clause_text, place = "", start
         for inner_mention in inside:
             clause_text += sentence[place : inner_mention.start] + " "
-            place = max(place, min(text_end(sentence, inner_mention, sample), end))
+            place = max(place, min(find_text_end(sentence, inner_mention, sample), end))
         clause_text += sentence[place:end]
         yield (
             clause_text,

@@ -59,7 +59,7 @@ def find_chosen_option(sentence: str, sample: Sample) -> str:
         match[match.lastindex or 0]
         for pattern in patterns
         for match in pattern.finditer(sentence)
-        if judge_options(sentence[match.end() :], sample).is_any is False
+        if judge_options(sentence[match.end() :], sample).names_any_option is False
     }
     is_one = len(labels) == 1 and labels <= set(sample.labels)
     return labels.pop() if is_one and not _is_doubtful(sentence, sample) else ""

@@ -12,16 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from keju.answers.conclusions import find_conclusion
-from keju.answers.decision import FINAL, LINK, counts_as_second, link_strength
+from keju.answers.decision import COMPLETE_ANSWER_END, LINK, is_second_answer, link_strength
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
     NUMBER_WORDS,
-    comparison_form,
     find_numbers,
-    leading_number,
+    is_same_number,
+    normalise_for_comparison,
+    parse_leading_number,
     parse_number,
     plain_numerals,
-    same_number,
 )
 from keju.answers.numbers import ParsedNumber as FoundNumber
 from keju.answers.options import option_by_text, plain_option_text
@@ -33,9 +33,9 @@ from keju.answers.segments import (
     AnswerStatement,
     Conclusion,
     clean_segment,
-    without_lead,
+    remove_lead,
 )
-from keju.answers.verdicts import find_phrase_value, last_count, last_verdict
+from keju.answers.verdicts import find_last_count, find_last_verdict, find_phrase_value
 from keju.types import Sample
 
 LONGEST_LAST_LINE = 200
@@ -120,7 +120,7 @@ class Choice(AnswerKind):
                 return dashed[1]
         if value := self.whole(sentence, sample):
             return value
-        option = _AN_OPTION.fullmatch(sentence.strip())
+        option = _LABEL_AND_TEXT.fullmatch(sentence.strip())
         if option is None or option[1] not in sample.labels:
             return None
         is_text = option_by_text(option[2], sample.choices) or not _IS_SENTENCE.search(option[2])
@@ -144,7 +144,7 @@ _WITH_REASON = re.compile(
 
 # A label in brackets and a text, `(C) Belle and Sebastian`: the label counts, even if the text
 # belongs to another option.
-_AN_OPTION = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
+_LABEL_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
 # Signs of a text of more than a few words: ` is wrong`, ` fails.`, `, (B)`.
 _IS_SENTENCE = re.compile(
     r"[.?!。]\Z|[(\[][A-Z][)\]]|\b(?:is|are|was|were|not|cannot|can|does|do|did|would|because"
@@ -194,8 +194,8 @@ class Text(AnswerKind):
     def same(self, value: str, target: str) -> bool:
         value_number, target_number = parse_number(value), parse_number(target)
         if value_number is not None and target_number is not None:
-            return same_number(value_number, target_number)
-        return comparison_form(value) == comparison_form(target)
+            return is_same_number(value_number, target_number)
+        return normalise_for_comparison(value) == normalise_for_comparison(target)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ class Number(AnswerKind):
             return AnswerStatement(bare if self.anywhere else bare.lstrip("0") or "0")
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
-            part = without_lead(part, bullet=False) if part[:1].isalpha() else part
-            if number := leading_number(part):
+            part = remove_lead(part, bullet=False) if part[:1].isalpha() else part
+            if number := parse_leading_number(part):
                 return self._state_number(part, number)
         last_number = _last_number(segment) if self.anywhere else None
         return AnswerStatement(last_number) if last_number else NO_ANSWER
@@ -263,7 +263,7 @@ class Number(AnswerKind):
         bare = _plain_number(text)
         if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
             return None
-        number = leading_number(bare)
+        number = parse_leading_number(bare)
         remaining_text = bare[number.end :].strip(" )]") if number else ""
         counted = (
             remaining_text
@@ -278,7 +278,7 @@ class Number(AnswerKind):
         return number.plain if number and is_all else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        count = None if self.anywhere else last_count(text)
+        count = None if self.anywhere else find_last_count(text)
         return Conclusion(count, rule="count") if count else Conclusion()
 
     def same(self, value: str, target: str) -> bool:
@@ -288,7 +288,7 @@ class Number(AnswerKind):
         return (
             value_number is not None
             and target_number is not None
-            and same_number(value_number, target_number)
+            and is_same_number(value_number, target_number)
         )
 
 
@@ -300,7 +300,7 @@ def _offers_second(part: str, end: int) -> bool:
         return False
     strength = link_strength(link[0])
     is_firm = strength == "either" or (strength == "joined" and not second_number[1])
-    return is_firm or FINAL.match(part, second_number.end()) is not None
+    return is_firm or COMPLETE_ANSWER_END.match(part, second_number.end()) is not None
 
 
 _FIGURE = re.compile(r"[^A-Za-z ]")
@@ -394,7 +394,7 @@ class Verdict(AnswerKind):
             segment.removesuffix(".").lower()
         ):  # the usual case, without patterns
             return AnswerStatement(value)
-        bare = without_lead(clean_segment(segment))
+        bare = remove_lead(clean_segment(segment))
         if bare[:3] == "1. ":
             bare = bare[3:]
         if self.equations and "=" in bare:
@@ -412,16 +412,16 @@ class Verdict(AnswerKind):
             return AnswerStatement(value)
         if _QUESTION_MARK.match(bare, end) or _IN_EXPRESSION.match(bare, end):
             return NO_ANSWER
-        return AMBIGUOUS if self._offers_other(bare, end, value) else AnswerStatement(value)
+        return AMBIGUOUS if self._offers_other_verdict(bare, end, value) else AnswerStatement(value)
 
-    def _offers_other(self, bare: str, end: int, value: str) -> bool:
+    def _offers_other_verdict(self, bare: str, end: int, value: str) -> bool:
         """Whether another verdict follows the one that ends at `end`: ``yes or no``."""
         link = LINK.match(bare, end)
         other_verdict = self._match_at(bare, link.end()) if link and link[0] else None
         is_second = (
             link
             and other_verdict
-            and counts_as_second(bare, link[0], other_verdict.end(), other_verdict.end())
+            and is_second_answer(bare, link[0], other_verdict.end(), other_verdict.end())
         )
         if other_verdict and is_second and self._values[other_verdict[1].lower()] != value:
             return True
@@ -459,7 +459,7 @@ class Verdict(AnswerKind):
         return self.whole(sentence[: reason.start()] if reason else sentence, sample)
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        value, reason = last_verdict(
+        value, reason = find_last_verdict(
             text, self._pattern, self._values, self._match_at, self._phrases, sample.text
         )
         return Conclusion(value, reason, "verdict" if value else "")

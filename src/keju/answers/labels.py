@@ -18,12 +18,12 @@ from keju.answers.decision import (
     OFFERS,
     REJECTS,
     SENTENCE_END,
-    counts_as_second,
+    is_second_answer,
 )
 from keju.answers.options import (
+    find_text_labels,
     is_longer,
     is_other_prose,
-    labels_of_texts,
     option_by_text,
     option_texts,
     plain_option_text,
@@ -142,12 +142,12 @@ def read_label(
     """
     if segment[:1] == "{" and (field := FIELD.search(segment)):
         segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
-    bare = _bare(segment)
+    bare = _normalise_segment(segment)
     if len(bare) == 1 and bare.upper() in labels:
-        return _label_statement(bare, segment, choices)
-    label_span = _label_at(bare, 0, choices)
+        return _make_label_statement(bare, segment, choices)
+    label_span = _find_label(bare, 0, choices)
     if label_span is None:
-        return _without_label(segment, bare, labels, choices)
+        return _read_unlabelled(segment, bare, labels, choices)
     if (
         choices
         and label_span.end < len(bare)
@@ -164,10 +164,10 @@ def read_label(
             not letter_counts and _has_text_of_another(bare, label_span, choices)
         ):
             return AMBIGUOUS
-    return _label_statement(label_span.raw, segment, choices)
+    return _make_label_statement(label_span.raw, segment, choices)
 
 
-def _bare(segment: str) -> str:
+def _normalise_segment(segment: str) -> str:
     """Return the cleaned segment in ASCII letters, with a boxed or quoted letter in brackets."""
     normal = segment if segment.isascii() else segment.translate(_WIDE)
     if "\\boxed" in normal:
@@ -177,18 +177,20 @@ def _bare(segment: str) -> str:
     return clean_segment(normal)
 
 
-def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
+def _read_unlabelled(
+    segment: str, bare: str, labels: str, choices: Sequence[str]
+) -> AnswerStatement:
     """Return the statement of a segment without a leading label: a small letter or option text."""
     small = _SMALL.match(bare)
     if small and small[1].upper() in labels and bare != "(i)":
-        return _label_statement(small[1], segment, choices)
+        return _make_label_statement(small[1], segment, choices)
     if by_text := option_by_text(segment, choices, labels):
         return AnswerStatement(by_text)
     listed = _LABEL_LIST.match(bare)
     pair = {listed[1].upper(), listed[2].upper()} if listed else set()
     if len(pair) == 2 and pair <= set(labels):
         return AMBIGUOUS
-    if by_text := _leading_text(bare, choices, labels):
+    if by_text := _find_leading_text(bare, choices, labels):
         return AnswerStatement(by_text)
     if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
         return AnswerStatement(by_text)
@@ -201,7 +203,7 @@ _GOES_ON = re.compile(
 )
 
 
-def _leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
+def _find_leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
     """Return the label of the option whose text begins `bare`, separated from the following text.
 
     ``24, since …``; not ``increase, then …`` if other options begin with the same words.
@@ -253,7 +255,7 @@ def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> Answe
         return AnswerStatement(label) if text_label == label else AMBIGUOUS
     if _MENTION.search(before) or _TAKES_BACK.search(before):
         return NO_LABEL
-    texts = labels_of_texts(before, choices)
+    texts = find_text_labels(before, choices)
     return NO_LABEL if texts and label not in texts else AnswerStatement(label)
 
 
@@ -293,7 +295,7 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
         if (label := match[1].upper()) not in labels:
             continue
         if not match[2]:
-            return _label_statement(match[1], line, choices).value
+            return _make_label_statement(match[1], line, choices).value
         if _is_text_of(match[2], labels.index(label), choices):
             return label
     return option_by_text(line, choices, labels)
@@ -318,7 +320,7 @@ def _begins_option(text: str, index: int, choices: Sequence[str]) -> bool:
     return option_text[len(text) : len(text) + 1] in _PARTS
 
 
-def _label_statement(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
+def _make_label_statement(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
     """Return the label of `letter`; ambiguous if a small letter is the text of another option."""
     label = letter.upper()
     if letter.islower() and choices:
@@ -342,7 +344,7 @@ _NEXT_PART = re.compile(r"[\s,;.]\([b-h]\)\s")
 # --- labels inside a segment -------------------------------------------------------------------
 
 
-def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | None:
+def _find_label(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | None:
     """Return the label at `position`; not a small letter, the article or the pronoun."""
     match = _LABEL.match(bare, position)
     if match is None:
@@ -369,7 +371,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
     return _LabelSpan(letter.upper(), letter, end, match[1] is not None)
 
 
-def _text_starts(bare: str, position: int) -> tuple[int, ...]:
+def _possible_text_starts(bare: str, position: int) -> tuple[int, ...]:
     """Return the possible beginnings of the text after a label that ends at `position`."""
     gap = _GAP.match(bare, position)
     start = gap.end() if gap else position
@@ -381,7 +383,7 @@ def _end_of_option_text(bare: str, label: str, position: int, choices: Sequence[
     """Return the end of the option's text if it follows the label, else `position`."""
     option = plain_option_text(label, choices) if choices else ""
     if option:
-        for start in _text_starts(bare, position):
+        for start in _possible_text_starts(bare, position):
             end = start + len(option)
             if bare[start:end].casefold() == option and not bare[end : end + 1].isalnum():
                 return end
@@ -397,7 +399,7 @@ def _has_text_of_another(bare: str, label_span: _LabelSpan, choices: Sequence[st
         return False
     label_index = ord(label_span.label) - ord("A")
     farthest, text_index = (0, False, False), label_index
-    for start in _text_starts(bare, label_span.end):
+    for start in _possible_text_starts(bare, label_span.end):
         following_text = bare[start:]
         folded = following_text.casefold()
         for index, text in enumerate(option_texts(tuple(choices)).plain) if following_text else ():
@@ -418,7 +420,7 @@ def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence
     while position < len(bare):
         link = LINK.match(bare, position)
         end = link.end() if link else position
-        other_span = _label_at(bare, end, choices)
+        other_span = _find_label(bare, end, choices)
         if other_span is None or (end == position and not other_span.bracketed):
             break
         after = _end_of_option_text(bare, other_span.label, other_span.end, choices)
@@ -428,7 +430,7 @@ def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence
             )
             if not is_label or not (other_span.bracketed or other_span.label in labels):
                 break
-            if counts_as_second(bare, bare[position:end], other_span.end, after):
+            if is_second_answer(bare, bare[position:end], other_span.end, after):
                 return True
             break
         position = after

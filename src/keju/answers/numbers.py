@@ -2,7 +2,7 @@
 
 `_NUMBER` is the grammar of a number. `_PART_OF_MORE` lists the signs that a number is part of a
 longer expression. Both are used for a text that is a number (`parse_number`), begins with a number
-(`leading_number`) or contains numbers (`find_numbers`).
+(`parse_leading_number`) or contains numbers (`find_numbers`).
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def plain_numerals(text: str) -> str:
     return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SIGNS)
 
 
-def comparison_form(text: str) -> str:
+def normalise_for_comparison(text: str) -> str:
     """Return a text in its form for comparison: without decoration, case or double spaces."""
     return " ".join(clean_segment(plain_numerals(text)).casefold().split())
 
@@ -151,7 +151,7 @@ def find_numbers(text: str) -> list[ParsedNumber]:
     """
     numbers = []
     for match in _NUMBER.finditer(text):
-        start, negative, clear = _sign_before(text, match.start())
+        start, negative, clear = _find_sign(text, match.start())
         end = match.end()
         value = _parse_value(match, negative) if end - start <= LONGEST else None
         is_part = (
@@ -185,7 +185,7 @@ _GOES_ON = re.compile(r"\w|\s?[-+*/×^]\s?[\d(]", re.A)
 _NUMBER_WORD = re.compile(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
 
 
-def leading_number(text: str) -> ParsedNumber | None:
+def parse_leading_number(text: str) -> ParsedNumber | None:
     """Return the number at the beginning of a plain `text`, in digits or in words up to twenty.
 
     It is not `clear` if the following text makes it part of a longer expression.
@@ -224,12 +224,12 @@ def parse_range(text: str) -> NumberRange | None:
     return NumberRange(*sorted((first_bound.value, second_bound.value)))
 
 
-def same_number(left_number: ParsedNumber, right_number: ParsedNumber) -> bool:
+def is_same_number(left_number: ParsedNumber, right_number: ParsedNumber) -> bool:
     """Whether two numbers have the same value and are both, or neither, in per cent."""
     return left_number.value == right_number.value and left_number.percent == right_number.percent
 
 
-def _sign_before(text: str, start: int) -> tuple[int, bool, bool]:
+def _find_sign(text: str, start: int) -> tuple[int, bool, bool]:
     """Return the beginning of a number, whether it is negative, and whether that is clear.
 
     The digits of the number begin at `start`.

@@ -140,7 +140,7 @@ def _add_labels(
     text_mentions: list[OptionMention], sentence: str, labels: str
 ) -> list[OptionMention]:
     """Return `text_mentions` and the labels in a sentence, except labels inside an option text."""
-    for pattern in _patterns_for(sentence):
+    for pattern in _select_patterns(sentence):
         for match in pattern.finditer(sentence):
             label = match[match.lastindex or 0].upper()
             start, end = match.span(pattern is not _LABEL)
@@ -181,7 +181,7 @@ _THERE_ARE = re.compile(
 )
 
 
-def _patterns_for(sentence: str) -> list[re.Pattern[str]]:
+def _select_patterns(sentence: str) -> list[re.Pattern[str]]:
     """Return the label patterns that may match in a sentence."""
     if not _MAY_BE_LABEL.search(sentence):
         return []
@@ -240,7 +240,7 @@ _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
 AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
 _DIGIT = re.compile(r"\d")
 # `(8·5/2)`, `, or roughly 2.8%`: a repetition of the same value.
-_AGAIN = re.compile(
+_REPETITION = re.compile(
     r"\([^()]*\)|,? (?:or|i\.e\.,?) (?:about|roughly|approximately|around)\b.*|[≈~].*|,? (?:while"
     r"|whereas|though|although|as|when|because|since)\b.*"
 )
@@ -250,7 +250,7 @@ _IS_MY_ANSWER = re.compile(
     r"(?:answer|choice|pick|guess)\W*\Z"
 )
 # `Grade: B`, a letter that is not an option; not `Revised: B`.
-_ONE_WORD = re.compile(
+_OTHER_GRADE = re.compile(
     r"[\s*_]*(?!(?i:revised|corrected|updated|choice|pick|selection|verdict|guess|result|letter"
     r"|option|decision|solution|key|final|conclusion|correct|so|thus|hence|therefore|no|yes"
     r"|actually|sorry|wait|dr|answer)\b)"
@@ -259,7 +259,7 @@ _ONE_WORD = re.compile(
 # `so that is option 2`: an option of another list.
 _NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
 # Before an option that is only considered: `I looked at (A) and then at `, `Let's consider `.
-LOOKED_AT = re.compile(
+CONSIDERED = re.compile(
     r"\b(?:at|about|through|over|beyond|against|consider|examine|evaluate|check|analyze|compare"
     r"|discuss|start with|is to)"
     r"(?: (?:the|each|option|both))*[\s*_\"“(]*\Z",
@@ -287,7 +287,7 @@ class SentenceMentions(NamedTuple):
     """Whether the sentence leaves several options open."""
 
     @property
-    def is_any(self) -> bool:
+    def names_any_option(self) -> bool:
         """Whether the sentence names any option."""
         return bool(self.asserted or self.discussed or self.rejected or self.is_open)
 
@@ -299,7 +299,7 @@ def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
     option_mentions = find_mentions(sentence, sample)
     if not option_mentions or is_supposition(sentence, sample):
         return SentenceMentions()
-    if _ONE_WORD.fullmatch(sentence) or _NUMBERED.search(sentence):
+    if _OTHER_GRADE.fullmatch(sentence) or _NUMBERED.search(sentence):
         return SentenceMentions(is_open=True)
     if (closing := _IS_MY_ANSWER.search(sentence)) is not None:
         sentence = sentence[: closing.start()]
@@ -373,7 +373,7 @@ def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sam
     is_set_against = CONTRAST.search(clause) and not sample.asks_for_wrong
     if is_set_against or is_unsure(clause, sample):
         return True
-    after = text_end(sentence, mention, sample)
+    after = find_text_end(sentence, mention, sample)
     if _BUT_NOT.match(sentence, after):
         return True
     is_wrong = NEGATIVE.match(sentence, after) and not CONTRAST.match(sentence, after)
@@ -386,7 +386,7 @@ def _normalised_option_text(label: str, choices: tuple[str, ...]) -> str:
     return normalise_formulas(plain_option_text(label, choices)).lower()
 
 
-def text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
+def find_text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
     """Return the end of a mention, including the option's text if it follows the label."""
     option_text = _normalised_option_text(mention.label, sample.choices)
     following_text = sentence[mention.end :]
@@ -426,7 +426,7 @@ RIGHT = re.compile(
 def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a mention is at the place of an answer, and not the subject of a remark."""
     following_text = sentence[mention.end :].lstrip(" .:、)*_")
-    if LOOKED_AT.search(sentence, 0, mention.start):
+    if CONSIDERED.search(sentence, 0, mention.start):
         return False
     if not following_text.strip(AROUND):
         return True
@@ -434,9 +434,11 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
         return _is_label_answer(sentence, mention, sample)
     if _is_counted(sentence, mention, sample):
         return _COUNTS.search(sentence, 0, mention.start) is not None
-    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", following_text)):
+    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(
+        _REPETITION.sub("", following_text)
+    ):
         return False  # a number on the way to another
-    if _is_asked_for(sentence, mention, sample):
+    if _fits_question(sentence, mention, sample):
         return True
     begins = _BEGINS.fullmatch(_COMMA.split(sentence[: mention.start])[-1])
     after = _AFTER_TEXT.match(sentence, mention.end)
@@ -457,11 +459,11 @@ _PREDICATE = re.compile(
 )
 _NEAR_BLANK = 12
 """The number of letters before and after a blank that are compared."""
-_LEAST_ASKED = 6
+_LEAST_QUESTION_LETTERS = 6
 """The fewest letters of a question that a sentence does not repeat by chance."""
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     """Return the letters and digits of a text in lower case."""
     return _NO_WORD.sub("", text).casefold()
 
@@ -472,28 +474,34 @@ def _question_letters(question: str) -> tuple[str, str, str]:
     stem = unicodedata.normalize("NFKC", question.partition("\nOptions:")[0])
     parts = _BLANK.split(stem)
     if len(parts) != 2:
-        return _letters(stem), "", ""
-    return _letters(stem), _letters(parts[0])[-_NEAR_BLANK:], _letters(parts[1])[:_NEAR_BLANK]
+        return _keep_letters(stem), "", ""
+    return (
+        _keep_letters(stem),
+        _keep_letters(parts[0])[-_NEAR_BLANK:],
+        _keep_letters(parts[1])[:_NEAR_BLANK],
+    )
 
 
-def _is_asked_for(sentence: str, mention: OptionMention, sample: Sample) -> bool:
+def _fits_question(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a sentence fills the blank of the question, or repeats words of the question."""
     if sample.asks_for_wrong:
         return False
     question, before, after = _question_letters(sample.text)
-    if len(before + after) >= _LEAST_ASKED:
-        is_before = _letters(sentence[: mention.start]).endswith(before)
-        if is_before and _letters(sentence[mention.end :]).startswith(after):
+    if len(before + after) >= _LEAST_QUESTION_LETTERS:
+        is_before = _keep_letters(sentence[: mention.start]).endswith(before)
+        if is_before and _keep_letters(sentence[mention.end :]).startswith(after):
             return True
     predicate = _PREDICATE.match(sentence, mention.end)
-    predicate_letters = _letters(predicate[1]) if predicate else ""
-    least_letters = 2 * _LEAST_ASKED if predicate_letters.isascii() else _LEAST_ASKED
+    predicate_letters = _keep_letters(predicate[1]) if predicate else ""
+    least_letters = (
+        2 * _LEAST_QUESTION_LETTERS if predicate_letters.isascii() else _LEAST_QUESTION_LETTERS
+    )
     return len(predicate_letters) >= least_letters and predicate_letters in question
 
 
 def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a label is at the place of an answer, judged by the text around it."""
-    end = text_end(sentence, mention, sample)
+    end = find_text_end(sentence, mention, sample)
     if end > mention.end and _AFTER_TEXT.match(sentence, end):
         return True
     if sentence[: mention.start].endswith(("是", "为", "选", "即")):

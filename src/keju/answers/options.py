@@ -114,7 +114,7 @@ _UNITS = (
 )
 """Units: a part of every match in lower case, or a non-ASCII sign; the pattern; the name."""
 _DIGIT = re.compile(r"\d")
-_NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
+_REMOVED_SIGNS = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
 # `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
 _QUANTITY = re.compile(
     r"([+-]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+))(?:/(\d+(?:\.\d+)?))?"
@@ -169,9 +169,9 @@ def normalise_spelling(text: str) -> str:
     spelt = normalise_formulas(text.strip(" .。"))
     if spelt[:1] in _BEGINS_VALUE:
         spelt = _BEFORE_VALUE.sub("", spelt, count=1)
-    spelt = spelt.translate(_NOTHING)
+    spelt = spelt.translate(_REMOVED_SIGNS)
     if "/" in spelt:
-        spelt = _DATE.sub(_short_date, spelt)
+        spelt = _DATE.sub(_shorten_date, spelt)
     return spelt.rstrip(".")
 
 
@@ -179,7 +179,7 @@ def normalise_spelling(text: str) -> str:
 _DATE = re.compile(r"(?<![\d/])0?(\d{1,2})/0?(\d{1,2})/(\d{4})(?![\d/])")
 
 
-def _short_date(date: re.Match[str]) -> str:
+def _shorten_date(date: re.Match[str]) -> str:
     return f"{date[1]}/{date[2]}/{date[3]}"
 
 
@@ -363,7 +363,7 @@ def _normalised_option_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
     pairs = [
         (text, chr(ord("A") + index)) for index, text in enumerate(texts) if texts.count(text) == 1
     ]
-    pairs += [(part, label) for text, label in pairs if (part := _other_form(text, pairs))]
+    pairs += [(part, label) for text, label in pairs if (part := _find_other_form(text, pairs))]
     return sorted(pairs, key=lambda pair: -len(pair[0]))
 
 
@@ -371,7 +371,7 @@ def _normalised_option_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
 _LABEL = re.compile(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
 
 
-def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
+def remove_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
     """Return `text` without a last line that broke off inside the text of one option.
 
     With `labelled` the label may precede the text.
@@ -409,7 +409,7 @@ _IT_OR_THEY = ("it", "th")
 _REASON = re.compile(r"\b(?:because|since) (.{20,})")
 
 
-def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
+def _find_other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     """Return another form of an option: its plural, or a reason that only this option gives."""
     if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
         part = reason[1].rstrip(".")
@@ -435,21 +435,25 @@ def find_option_texts(sentence: str, choices: Sequence[str]) -> list[tuple[int, 
         while at >= 0:
             end = at + len(text)
             before = sentence[at - 1] if at else ""
-            if not (_in_word(before, text[0]) or before == "√" or _goes_on(sentence, end, text)):
+            if not (
+                _is_inside_word(before, text[0])
+                or before == "√"
+                or _continues_word(sentence, end, text)
+            ):
                 spans.append((at, end, label))
                 sentence = sentence[:at] + "\0" * len(text) + sentence[end:]
             at = sentence.find(text, end)
     return sorted(spans)
 
 
-def _goes_on(sentence: str, end: int, text: str) -> bool:
+def _continues_word(sentence: str, end: int, text: str) -> bool:
     """Whether a text is only the beginning of a word. A plural ending does not change the word."""
     if len(text) > 2 and text[-1].isalpha() and sentence[end : end + 1] == "s":
         end += 1
     next_character, character_after = sentence[end : end + 1], sentence[end + 1 : end + 2]
     if next_character in (".", "-") and not character_after.isdigit():
         return False  # the full stop of `is 20.`
-    return _in_word(next_character, text[-1])
+    return _is_inside_word(next_character, text[-1])
 
 
 # `27/40`, `1,000`, `-0.5`, `40%`, `three`: a quantity in a sentence; not `(2)`, `3.5.1`, `step 2`.
@@ -469,7 +473,7 @@ def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int
     """
     if not choices or not _is_number_like(choices[0]):
         return None
-    places = _places_of_values(tuple(choices))
+    places = _index_by_value(tuple(choices))
     if places is None:
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
@@ -492,7 +496,7 @@ def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int
 
 
 @lru_cache(maxsize=1024)
-def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None:
+def _index_by_value(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None:
     """Return the indices of numeric options by value, or None without a common unit.
 
     The index of a value that several options have is -1.
@@ -530,7 +534,9 @@ def _significant_words(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
+def _find_frame(
+    choices: tuple[str, ...],
+) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
     """Return the words that all options share and the other words of each option.
 
     ``Rob finished first`` and ``Eve finished first`` share ``finished first``. If the shared words
@@ -558,7 +564,7 @@ def find_framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int,
     The sentence must contain the words of this option only, and the place that all options share.
     ``Rob must be in the first position`` means ``Rob finished first``.
     """
-    frame = _frame(tuple(choices)) if choices else None
+    frame = _find_frame(tuple(choices)) if choices else None
     if frame is None:
         return None
     shared, distinct_words = frame
@@ -577,13 +583,13 @@ def find_framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int,
     return chr(ord("A") + fits[0]), start, len(sentence.rstrip(" .。!"))
 
 
-def names_any(text: str, choices: Sequence[str]) -> bool:
+def contains_option_text(text: str, choices: Sequence[str]) -> bool:
     """Whether a text contains the text of any option, in any form."""
     normalised_text = normalise_formulas(text).lower()
     return any(option in normalised_text for option, _ in _normalised_option_texts(tuple(choices)))
 
 
-def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
+def find_text_labels(sentence: str, choices: Sequence[str]) -> list[str]:
     """Return the labels of the options whose whole text is in `sentence`, in order."""
     return list(
         dict.fromkeys(
@@ -593,14 +599,14 @@ def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
     )
 
 
-def _in_word(neighbour: str, edge: str) -> bool:
+def _is_inside_word(neighbour: str, edge: str) -> bool:
     """Whether a character next to an option's text continues its word: ``18`` in ``180``."""
     if not (neighbour and neighbour.isascii() and edge.isascii()):
         return False
     return neighbour.isalnum() or (edge.isdigit() and neighbour in ".-")
 
 
-def resembles(text: str, choices: Sequence[str]) -> bool:
+def resembles_option(text: str, choices: Sequence[str]) -> bool:
     """Whether most character pairs of a text occur in one option: ``large square match``."""
     pairs = _character_pairs(plain_text(text))
     return any(

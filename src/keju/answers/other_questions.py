@@ -20,13 +20,13 @@ _LONG_WORD = re.compile(r"\w{4,}")
 _ASKS = re.compile(r"_{2,}|[?？]")
 
 
-def opens_with_another(text: str, sample: Sample) -> bool:
+def begins_with_other_question(text: str, sample: Sample) -> bool:
     """Whether a reply begins with one other question and is about it: ``Q: Who …``."""
     opening = find_opening_question(text)
     return (
         opening >= 0
         and not NEXT_QUESTION.search(text, opening)
-        and not _asks_the_same(text, ReplyStretch(0, len(text), opening), sample)
+        and not _is_same_question(text, ReplyStretch(0, len(text), opening), sample)
     )
 
 
@@ -51,12 +51,12 @@ def select_own_stretches(
             ], replays
         elif head in prompt_text and number < len(stretches) - 1:
             replays = True
-        elif _asks_the_same(text, stretch, sample):
+        elif _is_same_question(text, stretch, sample):
             kept_stretches.append(stretch)
     return kept_stretches, replays
 
 
-def _asks_the_same(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
+def _is_same_question(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
     """Whether the question of a stretch shares at least half its words with this question."""
     head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
     words = {word.lower() for word in _LONG_WORD.findall(head)}

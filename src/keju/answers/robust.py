@@ -22,16 +22,16 @@ import msgspec
 from keju.answers.boundaries import (
     BARE,
     LABELLED,
-    end_of_reply,
     ends_a_list,
-    introduced,
+    find_final_answer,
+    find_introduced_option,
+    find_leading_answer,
+    find_sentence_answer,
     is_one_long_line,
-    leading_answer,
-    leading_sentence,
-    without_cues,
-    without_half_character,
-    without_pictures,
-    without_torn_letter,
+    remove_cues,
+    remove_cut_letter,
+    remove_half_character,
+    remove_pictures,
 )
 from keju.answers.decision import (
     STATED_PREFIXES,
@@ -39,13 +39,13 @@ from keju.answers.decision import (
     announcement_status,
     decide,
     find_correction,
-    without_denied,
+    remove_denied_parts,
 )
 from keju.answers.kinds import AnswerKind, Choice
-from keju.answers.options import echoes_options, flatten_options, without_half_option
+from keju.answers.options import echoes_options, flatten_options, remove_half_option
 from keju.answers.other_questions import (
+    begins_with_other_question,
     find_restated_question,
-    opens_with_another,
     select_own_stretches,
 )
 from keju.answers.reader import Reader
@@ -68,7 +68,7 @@ from keju.answers.wordings import (
     CHINESE,
     TOLERANT,
     may_announce,
-    normal_chinese,
+    normalise_chinese,
 )
 from keju.types import LABELS, Answer, Sample, Sign, Tier
 
@@ -174,17 +174,17 @@ class RobustReader(Reader):
         """Return the text to read, the sample to use, and whether run-on text was cut off."""
         is_ascii = text.isascii()
         if not is_ascii and text.endswith("\ufffd"):
-            text = without_half_character(text)
+            text = remove_half_character(text)
         if not is_ascii:
-            text = without_pictures(text, sample)
+            text = remove_pictures(text, sample)
         if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
-            text = normal_chinese(text)
+            text = normalise_chinese(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):
-            text = without_cues(text, self._kind_of(sample), sample)
+            text = remove_cues(text, self._kind_of(sample), sample)
         if text[-2:-1] == "\n" and text[-1].isalpha():
-            text = without_torn_letter(text)
+            text = remove_cut_letter(text)
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
@@ -222,7 +222,7 @@ class RobustReader(Reader):
 
     def _read_stretches(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
         """Return the answer of the first stretch that has one and is about this question."""
-        if opens_with_another(text, sample):
+        if begins_with_other_question(text, sample):
             return Answer(reason="other_question")
         if answer := self._read_last_line(text, kind, sample):
             return answer
@@ -261,7 +261,7 @@ class RobustReader(Reader):
             answer = self._read_stretch(text, stretch, inside, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
-                part = without_denied(text[stretch.start : stretch.end])
+                part = remove_denied_parts(text[stretch.start : stretch.end])
                 answer = self._read_unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
                 return _mark_as_cut(answer) if stretch.end < len(text) else answer
@@ -281,7 +281,7 @@ class RobustReader(Reader):
         if is_chinese or not is_silent:
             tolerant = CHINESE if is_chinese else self._tolerant
             marked, reason = find_statements(text, self._strict, tolerant, kind, sample)
-        if leading := leading_answer(text, kind, sample, marked):
+        if leading := find_leading_answer(text, kind, sample, marked):
             marked.insert(0, leading)
         return marked, reason
 
@@ -339,7 +339,7 @@ class RobustReader(Reader):
             if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
                 return None
             leads = len(first_line_text) <= BARE or LABELLED.match(first_line_text)
-            if leads and leading_answer(text, kind, sample):
+            if leads and find_leading_answer(text, kind, sample):
                 return None
         end = at + 9
         announced_text = text[end : line if line >= 0 else len(text)].strip()
@@ -373,19 +373,21 @@ class RobustReader(Reader):
             return None
         kind = self._kind_of(sample)
         part = following_text[taken_back.end() :]
-        return end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
+        return (
+            find_final_answer(part, kind, sample, listed=False) or kind.plainly(part, sample).value
+        )
 
     def _read_unannounced(
         self, text: str, kind: AnswerKind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """Return the answer of a stretch without an announcement."""
-        if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
+        if value := find_final_answer(text, kind, sample, listed="echoed_options" in signs):
             return _answer_without_marker(value, "fallback", "last_line", last_line(text), signs)
-        if value := introduced(text, kind, sample):
+        if value := find_introduced_option(text, kind, sample):
             return _answer_without_marker(value, "tolerant", "after_colon", last_line(text), signs)
-        leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
+        leading = None if "echoed_options" in signs else find_sentence_answer(text, kind, sample)
         if "echoed_options" in signs:
-            text = without_half_option(text, sample.choices, labelled=True)
+            text = remove_half_option(text, sample.choices, labelled=True)
             lines = (
                 line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
             )

@@ -142,12 +142,10 @@ SILENT = (NO_LABEL, NO_ANSWER)
 # --- finding segments --------------------------------------------------------------------------
 
 
-def segments_after(
-    text: str, pattern: re.Pattern[str], *, paragraph: bool = False
-) -> list[Segment]:
+def find_segments(text: str, pattern: re.Pattern[str], *, paragraph: bool = False) -> list[Segment]:
     """Return the segment after each match of `pattern`, in order. It must not backtrack."""
     spans = [match.span() for match in pattern.finditer(text)]
-    return [segment_at(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
+    return [read_segment(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
 
 
 # The beginning or the end of a code block: ```` ```text ````, `~~~`; not ```` ```a b ````.
@@ -156,7 +154,7 @@ _EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", '"""'})
 _BULLETS = ("- ", "* ", "• ")
 
 
-def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
+def read_segment(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
     """Return the segment after one of the markers at `spans`, which are ordered without overlaps.
 
     A segment is the remaining line after the marker. If that is empty, it is the next non-empty
@@ -169,13 +167,13 @@ def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False)
     limit = min(limit, end + LONGEST)
     line_end = text.find("\n", end, limit)
     segment = text[end : line_end if line_end >= 0 else limit].strip()
-    if line_end >= 0 and (not segment.strip("*_`") or _sets_apart(segment)):
+    if line_end >= 0 and (not segment.strip("*_`") or _is_separator_line(segment)):
         block: list[str] = []
         while line_end >= 0:
             next_end = text.find("\n", line_end + 1, limit)
             line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
             line_end = next_end
-            if not line or _sets_apart(line):
+            if not line or _is_separator_line(line):
                 if block:
                     break
                 continue
@@ -189,7 +187,7 @@ def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False)
     return Segment(segment, start, end)
 
 
-def _sets_apart(line: str) -> bool:
+def _is_separator_line(line: str) -> bool:
     """Whether a line is only a separator: the beginning or end of a code block, a rule."""
     return line in _EMPTY_LINES or _FENCE.fullmatch(line) is not None
 
@@ -228,7 +226,7 @@ def last_paragraph(text: str) -> str:
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 
 
-def tag_content(text: str) -> str | None:
+def find_tag_content(text: str) -> str | None:
     """Return the content of the last closed ``<answer>…</answer>``, or None."""
     inside: str | None = None
     begin = -1
@@ -360,7 +358,7 @@ def unwrap_latex(segment: str) -> str:
     return "".join(parts)
 
 
-def without_lead(segment: str, *, bullet: bool = True) -> str:
+def remove_lead(segment: str, *, bullet: bool = True) -> str:
     """Return `segment` without a bullet and words like ``clearly`` before its answer.
 
     If a dash may be a minus, ``bullet=False`` keeps it.

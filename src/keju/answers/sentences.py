@@ -65,7 +65,7 @@ def clauses(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def tail_of(text: str) -> str:
+def find_tail(text: str) -> str:
     """Return the end of a text, from the beginning of a sentence."""
     if len(text) <= TAIL:
         return text
@@ -73,9 +73,9 @@ def tail_of(text: str) -> str:
     return text[end.end() :] if end else ""
 
 
-def last_sentences(text: str, count: int = 1) -> list[str]:
+def find_last_sentences(text: str, count: int = 1) -> list[str]:
     """Return the last `count` sentences of a text that contain words, the last one first."""
-    tail = tail_of(text)
+    tail = find_tail(text)
     span = 2 * SHORT * count
     while True:
         begin = max(0, len(tail) - span)
@@ -219,7 +219,7 @@ _STUB_ENDS = frozenset("oesrn,此以上")
 """The last characters of a stub, apart from blanks."""
 
 
-def without_stub(text: str) -> str:
+def remove_stub(text: str) -> str:
     """Return `text` without the first words of a sentence that broke off."""
     if text and text[-1] not in _STUB_ENDS and not text[-1].isspace():
         return text
@@ -244,7 +244,7 @@ _LABEL_END = re.compile(
 )
 # `= $`, `a subgroup $`: a formula that broke off at its beginning.
 _OPEN_FORMULA = re.compile(r"(?:\A|\s)[(\[]?\$\Z")
-_LOOP = 24
+_LOOP_LENGTH = 24
 """The length of a repeated ending, in characters."""
 
 
@@ -263,12 +263,12 @@ def is_ended(text: str) -> bool:
     tail = text[-TAIL:]
     if tail.count("$$") % 2 or tail.count("\\[") > tail.count("\\]"):
         return False
-    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP:]) > _MOST_TURNS:
+    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP_LENGTH:]) > _MOST_REPETITIONS:
         return False
     if end[-1] == "." and end[-2:-1].isdigit():
         return BROKEN_NUMBER.fullmatch(line) is None
-    return not is_label or _LABEL_END.search(line[-_LOOP:]) is not None
+    return not is_label or _LABEL_END.search(line[-_LOOP_LENGTH:]) is not None
 
 
-_MOST_TURNS = 3
+_MOST_REPETITIONS = 3
 """The most repetitions of an ending that are not a loop."""

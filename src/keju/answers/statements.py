@@ -7,8 +7,15 @@ from collections.abc import Iterator, Mapping
 
 from keju.answers.decision import StatementSpan, announcement_status
 from keju.answers.kinds import AnswerKind
-from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, AnswerStatement, segment_at
-from keju.answers.wordings import announcements
+from keju.answers.segments import (
+    AMBIGUOUS,
+    DENIED,
+    NO_ANSWER,
+    SILENT,
+    AnswerStatement,
+    read_segment,
+)
+from keju.answers.wordings import find_announcements
 from keju.types import Sample
 
 # `(B)?`: after the marker of the protocol and a colon, the question mark belongs to the form.
@@ -48,11 +55,11 @@ def find_statements(
         statement = NO_STATEMENT
         for until in (end, longer) if longer > end else (end,):
             limits[number] = (start, until)
-            words = segment_at(text, limits, number, paragraph=kind.paragraph).text
-            if number == len(spans) - 1 and _is_torn(words, text, memory):
+            words = read_segment(text, limits, number, paragraph=kind.paragraph).text
+            if number == len(spans) - 1 and _is_cut_off_loop(words, text, memory):
                 statement = NO_ANSWER
                 break
-            words = _plain_words(words, fills_form=is_strict and text[until - 1] in ":：")
+            words = _clean_announced_words(words, fills_form=is_strict and text[until - 1] in ":：")
             if (statement_read := memory.get(words)) is None:
                 statement_read = memory[words] = kind.read(words, sample)
             statement = statement_read
@@ -83,7 +90,7 @@ def _begins_list(text: str, start: int, end: int) -> bool:
     return listed is not None and listed[2] != "A"
 
 
-def _plain_words(words: str, *, fills_form: bool) -> str:
+def _clean_announced_words(words: str, *, fills_form: bool) -> str:
     """Return announced words without the question mark of a form and without a denied answer.
 
     In a completed form, `ANSWER: B?`, the question mark has no meaning. In a sentence, `the answer
@@ -96,10 +103,10 @@ def _plain_words(words: str, *, fills_form: bool) -> str:
     return words
 
 
-def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bool:
+def _is_cut_off_loop(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bool:
     """Whether a loop without answers broke off in its last repetition: ``is [ANSWER] … is [``."""
     return (
-        len(before) > 0 < len(words) < _LONGEST_TORN
+        len(before) > 0 < len(words) < _LONGEST_CUT_OFF
         and text.endswith(words)
         and any(
             len(seen_words) > len(words) and seen_words.startswith(words) and statement in SILENT
@@ -108,7 +115,7 @@ def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bo
     )
 
 
-_LONGEST_TORN = 40
+_LONGEST_CUT_OFF = 40
 
 
 def _find_marker_spans(
@@ -118,7 +125,7 @@ def _find_marker_spans(
     firm = list(_find_marker(text, strict))
     if kind.marker is not None:
         firm = sorted({*firm, *_find_marker(text, kind.marker)})
-    other_spans = announcements(text, tolerant)
+    other_spans = find_announcements(text, tolerant)
     spans: list[tuple[int, int, int, bool]] = []
     place = 0
     for start, end in firm:

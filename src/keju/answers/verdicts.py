@@ -25,8 +25,8 @@ from keju.answers.sentences import (
     UNDETERMINED,
     clauses,
     concludes,
-    last_sentences,
-    without_stub,
+    find_last_sentences,
+    remove_stub,
 )
 
 Phrases = Sequence[tuple[re.Pattern[str], str, str]]
@@ -75,7 +75,7 @@ _HEDGED = re.compile(
 )
 
 
-def last_verdict(
+def find_last_verdict(
     text: str,
     word: re.Pattern[str],
     values: Mapping[str, str],
@@ -90,10 +90,10 @@ def last_verdict(
     """
     if text.rstrip("*_ \n").endswith((":", "：")):
         return NO_ANSWER  # the announced text is missing
-    text = without_stub(text).rstrip()
+    text = remove_stub(text).rstrip()
     words = _VerdictWords(word, values, at, phrases, question, _find_question_names(question))
     ended = ENDED.search(text) is not None
-    sentences = last_sentences(text, 12)
+    sentences = find_last_sentences(text, 12)
     is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
     for number, original_sentence in enumerate(sentences):
         if len(original_sentence) > 3 * SHORT or (number and not ended):
@@ -133,12 +133,12 @@ def _read_sentence(
 
     A conclusion in one of the sentences `before` takes precedence over a phrase without one.
     """
-    sentence = _without_expressions(original_sentence, words.question)
+    sentence = _remove_expressions(original_sentence, words.question)
     hedged = _HEDGED.search(sentence)
     verdict_matches = [
         match
         for match in words.word.finditer(sentence)
-        if _is_word(sentence, match) and words.at(sentence, match.start())
+        if _is_separate_word(sentence, match) and words.at(sentence, match.start())
     ]
     statement = (
         _choose_verdict(sentence, verdict_matches, words.values) if verdict_matches else NO_ANSWER
@@ -179,13 +179,13 @@ def _find_concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> st
             and _is_about(original_sentence, words.names)
             and not _HEDGED.search(original_sentence)
         ):
-            sentence = _REASON.split(_without_expressions(original_sentence, words.question))[0]
+            sentence = _REASON.split(_remove_expressions(original_sentence, words.question))[0]
             if value := _find_phrase_value(sentence, words.phrases, ended=True):
                 return value
     return None
 
 
-def _without_expressions(sentence: str, question: str) -> str:
+def _remove_expressions(sentence: str, question: str) -> str:
     """Return a sentence without quoted expressions and the expression of the question."""
     if '"' in sentence or "`" in sentence or "“" in sentence:
         sentence = _QUOTED.sub("…", sentence)
@@ -233,7 +233,7 @@ _REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.I
 _EVALUATES = re.compile(r"→|=|\bis\s[*_`\"]*\Z|\bto\s[*_`\"]*\Z")
 
 
-def _is_word(sentence: str, match: re.Match[str]) -> bool:
+def _is_separate_word(sentence: str, match: re.Match[str]) -> bool:
     """Whether no letter or digit touches a match."""
     before, after = sentence[match.start() - 1 : match.start()], sentence[match.end() :][:1]
     return not (before.isalnum() and before.isascii()) and not (after.isalnum() and after.isascii())
@@ -378,11 +378,11 @@ _IN_TOTAL = re.compile(
 )
 
 
-def last_count(text: str) -> str | None:
+def find_last_count(text: str) -> str | None:
     """Return the one number after the last concluding word: ``so I have ten vegetables``."""
     if text.rstrip("*_ \n").endswith((":", "：")):
         return None
-    for number, sentence in enumerate(last_sentences(without_stub(text), 2)):
+    for number, sentence in enumerate(find_last_sentences(remove_stub(text), 2)):
         if not (ENDED.search(text[-8:].rstrip()) or _ENDS_WITH_NUMBER.search(sentence)):
             return None  # it breaks off
         if sentence.endswith(("?", "？")):
@@ -413,7 +413,7 @@ def last_count(text: str) -> str | None:
 _NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
 
 
-_MOST_TIMES = 2
+_MOST_REPETITIONS = 2
 """The most repetitions of a number in a conclusion. A list contains more numbers."""
 
 
@@ -430,7 +430,7 @@ def _find_number_after(text: str) -> str | None:
         return None
     if (
         len(set(candidates)) != 1
-        or len(candidates) > _MOST_TIMES
+        or len(candidates) > _MOST_REPETITIONS
         or len(all_numbers) > len(numbers)
         or _DENIES.search(text)
     ):
@@ -443,7 +443,7 @@ def _find_number_after(text: str) -> str | None:
 _BEFORE_WORDS = frozenset({"is", "are", "be", "order", "list", "words", "follows", "then", "as"})
 
 
-def last_words(words: Sequence[str], question_words: Sequence[str]) -> str | None:
+def find_last_words(words: Sequence[str], question_words: Sequence[str]) -> str | None:
     """Return the words at the end of a sentence if they are those of the question, in any order."""
     tail = list(words[-len(question_words) :]) if question_words else []
     before = words[-len(question_words) - 1] if len(words) > len(question_words) else "is"

@@ -1,7 +1,7 @@
 r"""Wordings of replies that announce an answer, in English and in Chinese.
 
 Every pattern is linear: repetitions are possessive and no two neighbours accept the same character.
-The Chinese patterns expect text in Unicode normal form KC (`normal_chinese`), which converts
+The Chinese patterns expect text in Unicode normal form KC (`normalise_chinese`), which converts
 full-width letters, colons and brackets to ASCII.
 """
 
@@ -124,7 +124,7 @@ _CLAUSE = re.compile(
 )
 
 
-def normal_chinese(text: str) -> str:
+def normalise_chinese(text: str) -> str:
     """Return `text` in normal form KC, with a semicolon before a remark on another option."""
     return _CLAUSE.sub("; ", unicodedata.normalize("NFKC", text))
 
@@ -153,7 +153,7 @@ _STEMS = ("nswer", "NSWER", "orrect ", "ORRECT ", "案")
 _SMALL_STEMS = ("nswer", "orrect ")
 
 
-def _stems_for(text: str) -> tuple[str, ...]:
+def _select_stems(text: str) -> tuple[str, ...]:
     """Return the stems that may be in a text. Stems in capitals are possible only with an R."""
     return _STEMS if "R" in text or not text.isascii() else _SMALL_STEMS
 
@@ -161,7 +161,7 @@ def _stems_for(text: str) -> tuple[str, ...]:
 def _find_tolerant_spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of the matches of `TOLERANT`, in order."""
     spans: list[tuple[int, int]] = []
-    for stem in _stems_for(text):
+    for stem in _select_stems(text):
         at = text.find(stem)
         while at >= 0:
             match = TOLERANT.match(text, at - 1) if at else None
@@ -177,13 +177,13 @@ def may_announce(text: str) -> bool:
     One character is much quicker to find than two, so it is searched first.
     """
     return (
-        any(map(text.__contains__, _stems_for(text)))
+        any(map(text.__contains__, _select_stems(text)))
         or ("\\" in text and "\\boxed" in text)
         or ('"' in text and '":' in text)
     )
 
 
-def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[int, int]]:
+def find_announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[int, int]]:
     r"""Return the spans at which `pattern` or a box announces an answer, in order.
 
     A ``\boxed{`` is an announcement with an empty span, so the box is part of the announced text. A
@@ -207,12 +207,12 @@ def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[
     kept_spans: list[tuple[int, int]] = []
     for span in sorted(spans + boxes):
         is_box = span[0] == span[1]
-        if not (is_box and kept_spans and _belongs_to(text, kept_spans[-1][1], span[0])):
+        if not (is_box and kept_spans and _box_belongs_to_marker(text, kept_spans[-1][1], span[0])):
             kept_spans.append(span)
     return kept_spans
 
 
-def _belongs_to(text: str, marker_end: int, box: int) -> bool:
+def _box_belongs_to_marker(text: str, marker_end: int, box: int) -> bool:
     """Whether a box is the answer of the marker before it, or joined to this answer."""
     if box - marker_end > _NEAR:
         return False

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from keju.answers.kinds import SOLVED
 from keju.answers.numbers import find_numbers, parse_number, plain_numerals
-from keju.answers.options import labels_of_texts, names_any, resembles
+from keju.answers.options import contains_option_text, find_text_labels, resembles_option
 from keju.answers.other_questions import HEADS
 from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, split_any_thinking
@@ -531,14 +531,14 @@ def _answers_in_words(case: AuditedReply) -> bool:
         return _is_unread(case) and bool(case.sample.choices) and _is_near_option(case)
     if not case.sample.choices or not says_in_words(case.text, value):
         return False
-    return value in labels_of_texts(case.text[-TAIL:], case.sample.choices)
+    return value in find_text_labels(case.text[-TAIL:], case.sample.choices)
 
 
 def _is_near_option(case: AuditedReply) -> bool:
     """Whether the end of the reply names or resembles an option."""
     end = case.text.strip().rpartition("\n")[2][-200:]
-    return names_any(end, case.sample.choices) or (
-        len(end) < 100 and resembles(end, case.sample.choices)
+    return contains_option_text(end, case.sample.choices) or (
+        len(end) < 100 and resembles_option(end, case.sample.choices)
     )
 
 

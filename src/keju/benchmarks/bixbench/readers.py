@@ -15,10 +15,16 @@ from unicodedata import normalize
 from keju.answers.decision import LINK, link_strength
 from keju.answers.kinds import Choice
 from keju.answers.labels import bare_label, read_label
-from keju.answers.numbers import comparison_form, parse_number, parse_range, same_number
+from keju.answers.numbers import is_same_number, normalise_for_comparison, parse_number, parse_range
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import LONGEST, NO_LABEL, AnswerStatement, clean_segment, tag_content
+from keju.answers.segments import (
+    LONGEST,
+    NO_LABEL,
+    AnswerStatement,
+    clean_segment,
+    find_tag_content,
+)
 from keju.answers.statements import find_statements
 from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
@@ -62,7 +68,7 @@ class BixBenchOfficialReader(Reader):
     about = "bixbench.about_reader_official"
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tag_content(text)
+        inside = find_tag_content(text)
         if inside is None:
             return Answer(reason="no_marker")
         letter = re.sub(r"[^A-Za-z0-9]+", "", inside).upper()  # ` (b). ` is B
@@ -273,14 +279,14 @@ def find_option(text: str, sample: Sample) -> str | None:
 def _is_option(text: str, choice: str) -> bool:
     if (number := parse_number(choice)) is not None:
         text_number = parse_number(text)
-        return text_number is not None and same_number(text_number, number)
+        return text_number is not None and is_same_number(text_number, number)
     if (bounds := parse_range(choice)) is not None:
         return parse_range(clean_segment(text)) == bounds
     if _has_no_digit(choice):
         return bool(_normalize_letters(choice)) and _normalize_letters(text) == _normalize_letters(
             choice
         )
-    return comparison_form(text) == comparison_form(choice)
+    return normalise_for_comparison(text) == normalise_for_comparison(choice)
 
 
 def _has_no_digit(text: str) -> bool:

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 from keju.answers.numbers import (
     ParsedNumber,
     find_numbers,
+    is_same_number,
     parse_number,
     plain_numerals,
-    same_number,
 )
 from keju.answers.segments import unwrap_latex
 
@@ -169,12 +169,12 @@ def _find_candidate(text: str, numbers: Sequence[ParsedNumber]) -> _NumberCandid
     if any(announced_numbers):
         last_number = announced_numbers[-1]
         is_unanimous = last_number and all(
-            same_number(last_number, announced) for announced in announced_numbers if announced
+            is_same_number(last_number, announced) for announced in announced_numbers if announced
         )
         return _NumberCandidate(last_number, "answer") if last_number and is_unanimous else None
     equated_numbers = [number for number in numbers_after(_EQUALS) if number]
     if equated_numbers and all(
-        same_number(equated_numbers[-1], equated) for equated in equated_numbers
+        is_same_number(equated_numbers[-1], equated) for equated in equated_numbers
     ):
         last_number = equated_numbers[-1]
         expression_start = len(text[: last_number.start].rstrip("=≈~ "))
