@@ -136,10 +136,10 @@ def find_leading_answer(
     The first item of a list of options is not an answer. An answer that the reply announces
     directly after the first line takes precedence: ``C) 1600\\n\\nThe answer is D) 1650``.
     """
-    start = _NUMBERED.match(text)
-    begin = start.end() if start else 0
+    numbering = _NUMBERED.match(text)
+    begin = numbering.end() if numbering else 0
     end = text.find("\n", begin)
-    if end < 0 and start and start[0].strip():
+    if end < 0 and numbering and numbering[0].strip():
         end = len(text)
     if not kind.closed or not 0 <= end - begin <= LONGEST_LINE:
         return None
@@ -151,14 +151,14 @@ def find_leading_answer(
         return StatementSpan(marked[0].statement, 0, 0, True)  # `D: two`, and then `选择D: two`
     if value is None:
         return None
-    is_item = not (start and start[0].strip())
+    is_item = not (numbering and numbering[0].strip())
     if sum(map(str.isalnum, line)) == 1:  # a label alone is one of a list only before another
         is_item = is_item and _LABEL_ALONE.match(text, end) is not None
     if is_item and _begins_a_list(text[end : end + 4 * LONGEST_LINE], value, kind, sample):
         return None
     statement = AnswerStatement(value)
-    gives_way = _is_superseded(statement, text, end, marked)
-    return StatementSpan(statement, 0, end if gives_way else 0, not gives_way)
+    is_superseded = _is_superseded(statement, text, end, marked)
+    return StatementSpan(statement, 0, end if is_superseded else 0, not is_superseded)
 
 
 def _is_superseded(

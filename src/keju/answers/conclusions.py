@@ -149,7 +149,7 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
         return Conclusion(label, rule="conclusion", passage=passage)
     if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
-    return _find_discussed_option(parts, sample, ended=form.ended)
+    return _find_discussed_option(parts, sample, ended=form.is_complete)
 
 
 def _remove_incomplete_parts(text: str) -> str:
@@ -200,8 +200,8 @@ def _names_all(text: str, sample: Sample) -> bool:
 class _ReplyForm(NamedTuple):
     """The length and completeness of a reply."""
 
-    ended: bool
-    brief: bool
+    is_complete: bool
+    is_brief: bool
     has_stub: bool
     """Whether the reply ended with the beginning of another sentence."""
     is_cut: bool = False
@@ -248,7 +248,7 @@ class _FinalSentence(NamedTuple):
     """A sentence near the end of a reply, with its mentions of options."""
 
     part: Sentence
-    place: int
+    sentences_after: int
     """The number of sentences that follow."""
     sentence: str
     judged: SentenceMentions
@@ -272,43 +272,51 @@ def _find_conclusion(
     sentence names an option.
     """
     skipped_sentences: list[_SkippedSentence] = []
-    alone = len(parts) == 1
-    for place, part in enumerate(reversed(parts[-_FARTHEST:])):
+    is_only_sentence = len(parts) == 1
+    for sentences_after, part in enumerate(reversed(parts[-_FARTHEST:])):
         sentence = normalise_formulas(part.text.strip())
-        if len(sentence) > 3 * SHORT or (place and not form.ended):
+        if len(sentence) > 3 * SHORT or (sentences_after and not form.is_complete):
             continue
         if leaves_one_option(sentence, sample):
             return find_remaining_option(parts, sample), part.text.strip()
-        may_count = _may_be_conclusion(part, place, sentence, sample, form, alone=alone)
-        if place >= _NEAREST and not may_count and not _may_decide(sentence, sample):
+        may_count = _may_be_conclusion(
+            part, sentences_after, sentence, sample, form, is_only_sentence=is_only_sentence
+        )
+        if sentences_after >= _NEAREST and not may_count and not _may_decide(sentence, sample):
             skipped_sentences += (
-                [] if part.item_label else [_SkippedSentence(part, place, sentence)]
+                [] if part.item_label else [_SkippedSentence(part, sentences_after, sentence)]
             )
             continue
         if not find_mentions(sentence, sample):
-            if not place and _repeats_question(sentence, sample):
+            if not sentences_after and _repeats_question(sentence, sample):
                 return None, ""  # it answers the question with a value that is not an option
             if not part.item_label:
-                if place < _NEAREST and _is_left_open(sentence) and not may_leave_one_option(parts):
+                if (
+                    sentences_after < _NEAREST
+                    and _is_left_open(sentence)
+                    and not may_leave_one_option(parts)
+                ):
                     return None, ""
-                skipped_sentences.append(_SkippedSentence(part, place, sentence))
+                skipped_sentences.append(_SkippedSentence(part, sentences_after, sentence))
             continue
         if _is_unknown(sentence, sample):
             return None, ""
         if label := find_chosen_option(sentence, sample):
             return _conclude_unless_open(label, part, skipped_sentences, sample)
-        analysis = _analyse_sentence(part, place, sentence, sample) if may_count else None
-        if analysis is None or not _is_conclusion(analysis, form, alone=alone):
+        analysis = _analyse_sentence(part, sentences_after, sentence, sample) if may_count else None
+        if analysis is None or not _is_conclusion(
+            analysis, form, is_only_sentence=is_only_sentence
+        ):
             skipped_sentences += (
-                [] if part.item_label else [_SkippedSentence(part, place, sentence)]
+                [] if part.item_label else [_SkippedSentence(part, sentences_after, sentence)]
             )
             continue
-        later = {
+        later_labels = {
             label
-            for passed_sentence in skipped_sentences
-            for label in _analyse_sentence(*passed_sentence, sample).labels
+            for skipped_sentence in skipped_sentences
+            for label in _analyse_sentence(*skipped_sentence, sample).labels
         }
-        if analysis.judged.is_open or len(analysis.labels) > 1 or later - analysis.labels:
+        if analysis.judged.is_open or len(analysis.labels) > 1 or later_labels - analysis.labels:
             return None, ""
         label = _find_single_label(analysis, parts, form, sample)
         if label and not _is_sure(analysis, label, parts, form, sample):
@@ -322,7 +330,7 @@ class _SkippedSentence(NamedTuple):
     """A sentence without a conclusion. It is checked when an earlier sentence has one."""
 
     part: Sentence
-    place: int
+    sentences_after: int
     sentence: str
 
 
@@ -360,31 +368,39 @@ def _is_unknown(sentence: str, sample: Sample) -> bool:
     return "," not in between and not concludes(between)
 
 
-def _analyse_sentence(part: Sentence, place: int, sentence: str, sample: Sample) -> _FinalSentence:
+def _analyse_sentence(
+    part: Sentence, sentences_after: int, sentence: str, sample: Sample
+) -> _FinalSentence:
     """Return the analysis of a sentence that names an option."""
     answers = _repeats_question(sentence, sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
     judged = judge_options(sentence, sample)
-    if not place and answers and not judged.names_any_option:
+    if not sentences_after and answers and not judged.names_any_option:
         judged = SentenceMentions(
             is_open=True
         )  # it answers the question with a value that is not an option
     labels = _find_asserted_labels(sentence, judged, is_conclusion or "=" in sentence)
-    return _FinalSentence(part, place, sentence, judged, labels, is_conclusion, chooses)
+    return _FinalSentence(part, sentences_after, sentence, judged, labels, is_conclusion, chooses)
 
 
 def _may_be_conclusion(
-    part: Sentence, place: int, sentence: str, sample: Sample, form: _ReplyForm, *, alone: bool
+    part: Sentence,
+    sentences_after: int,
+    sentence: str,
+    sample: Sample,
+    form: _ReplyForm,
+    *,
+    is_only_sentence: bool,
 ) -> bool:
     """Whether `_is_conclusion` may hold for a sentence.
 
     This check is cheaper, since it does not judge the options.
     """
-    if alone or not part.item_label:
-        if place == 0 and not form.has_stub:
+    if is_only_sentence or not part.item_label:
+        if sentences_after == 0 and not form.has_stub:
             return True
-        if place == 1 and form.brief:
+        if sentences_after == 1 and form.is_brief:
             return True
     return _chooses(sentence, sample)
 
@@ -398,9 +414,9 @@ def _chooses(sentence: str, sample: Sample) -> bool:
     )
 
 
-def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, alone: bool) -> bool:
+def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, is_only_sentence: bool) -> bool:
     """Whether a sentence may contain the conclusion: it chooses, or it is the last sentence."""
-    if analysis.part.item_label and not alone:
+    if analysis.part.item_label and not is_only_sentence:
         independent_mentions = [
             mention
             for mention in analysis.judged.asserted
@@ -410,11 +426,11 @@ def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, alone: bool) -
         return (
             analysis.chooses
             and bool(independent_mentions)
-            and not any(independent_mention.by_text for independent_mention in independent_mentions)
+            and not any(independent_mention.is_text for independent_mention in independent_mentions)
         )
-    if analysis.place == 0 and not form.has_stub:
+    if analysis.sentences_after == 0 and not form.has_stub:
         return True
-    return analysis.chooses or (analysis.place == 1 and form.brief)
+    return analysis.chooses or (analysis.sentences_after == 1 and form.is_brief)
 
 
 def _find_single_label(
@@ -424,10 +440,10 @@ def _find_single_label(
     judged, labels = analysis.judged, analysis.labels
     discussed_labels = {mention.label for mention in judged.discussed} - labels
     if not labels and len(discussed_labels) == 1:
-        may_mean = analysis.chooses and not judged.discussed[0].by_text
+        may_be_answer = analysis.chooses and not judged.discussed[0].is_text
         if sample.asks_for_wrong:
-            may_mean = may_mean and WRONG.search(analysis.sentence) is not None
-        if may_mean or _is_only_one(analysis, parts, form, sample):
+            may_be_answer = may_be_answer and WRONG.search(analysis.sentence) is not None
+        if may_be_answer or _is_only_one(analysis, parts, form, sample):
             labels, discussed_labels = discussed_labels, set()
     if len(labels) != 1 or (discussed_labels and not analysis.chooses):
         return ""
@@ -446,20 +462,20 @@ def _is_sure(
     """Whether there is no evidence against the option that a sentence concludes."""
     sentence, last_mention = analysis.sentence, analysis.mention
     at_end = not sentence[last_mention.end :].strip(AROUND)
-    if not form.ended and not (at_end and _is_firm(sentence, last_mention)):
+    if not form.is_complete and not (at_end and _is_firm(sentence, last_mention)):
         return False
     if not at_end and _NOT_LISTED.search(sentence, last_mention.end):
         return False  # `it is 3.2 V, but this is not an option`
-    is_number = last_mention.by_text and any(
+    is_number = last_mention.is_text and any(
         map(str.isdigit, sentence[last_mention.start : last_mention.end])
     )
-    if is_number and not (analysis.concludes or form.brief):
+    if is_number and not (analysis.concludes or form.is_brief):
         return False  # a number on the way to another
-    decides_at = last_mention.start if last_mention.by_text else len(sentence)
+    decides_at = last_mention.start if last_mention.is_text else len(sentence)
     if analysis.concludes or _DECIDES.search(sentence, 0, decides_at):
         return True
-    earlier = parts[: len(parts) - analysis.place - 1]
-    return not _asserts_another_option(earlier, label, sample, chooses=analysis.chooses)
+    earlier_sentences = parts[: len(parts) - analysis.sentences_after - 1]
+    return not _asserts_another_option(earlier_sentences, label, sample, chooses=analysis.chooses)
 
 
 def _find_asserted_labels(sentence: str, judged: SentenceMentions, is_conclusion: bool) -> set[str]:
@@ -481,7 +497,7 @@ _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the
 
 def _is_firm(sentence: str, last_mention: OptionMention) -> bool:
     """Whether the last mention of a sentence without a full stop is an answer: ``it is B``."""
-    return not last_mention.by_text or _IS.search(sentence, 0, last_mention.start) is not None
+    return not last_mention.is_text or _IS.search(sentence, 0, last_mention.start) is not None
 
 
 # `It might be the `: before an option at the end of a sentence.
@@ -496,11 +512,11 @@ def _is_only_one(
 ) -> bool:
     """Whether a short reply mentions only the option that its sentence discusses."""
     mention, sentence = analysis.judged.discussed[0], analysis.sentence
-    is_named_firmly = not (mention.by_text or mention.weak) or _MAY_BE.search(
+    is_named_firmly = not (mention.is_text or mention.is_weak) or _MAY_BE.search(
         sentence, 0, mention.start
     )
     is_looked_at = CONSIDERED.search(sentence, 0, mention.start)
-    if not (form.brief and form.ended and is_named_firmly) or is_looked_at:
+    if not (form.is_brief and form.is_complete and is_named_firmly) or is_looked_at:
         return False
     mentioned_labels = {
         named_mention.label

@@ -310,17 +310,17 @@ class StatementSpan(NamedTuple):
     statement: AnswerStatement
     start: int
     end: int
-    strict: bool
+    is_strict: bool
     """Whether the marker of the protocol announces the statement."""
 
 
 class Decision(NamedTuple):
     """The statement that counts, and another answer of the reply."""
 
-    stated: StatementSpan
+    deciding_span: StatementSpan
     other_value: str | None = None
     """Another answer that the reply gives."""
-    by_order: bool = False
+    by_order_only: bool = False
     """Whether only the order decided between the two answers."""
 
 
@@ -466,34 +466,47 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
     """Return the statement that counts, from the statements of `text` in order."""
     deciding_span = previous = stated[0]
     other_span: StatementSpan | None = None
-    by_order = undecided = False
-    settled = _is_settled(stated)
+    by_order = is_undecided = False
+    is_settled = _is_settled(stated)
     line_end = text.find("\n", deciding_span.end)
-    for later in stated[1:]:
-        before, previous = previous, later
-        if later.statement == deciding_span.statement:
+    for later_span in stated[1:]:
+        previous_span, previous = previous, later_span
+        if later_span.statement == deciding_span.statement:
             continue
         relation = find_relation(
-            text, deciding_span, before, later, same_line=not 0 <= line_end < later.start
+            text,
+            deciding_span,
+            previous_span,
+            later_span,
+            same_line=not 0 <= line_end < later_span.start,
         )
-        if deciding_span.statement.value is None and not undecided and later.statement.value:
+        if (
+            deciding_span.statement.value is None
+            and not is_undecided
+            and later_span.statement.value
+        ):
             relation = "corrected"  # an ambiguous or impossible answer, and then a clear one
-        if relation == "beside" and settled:
+        if relation == "beside" and is_settled:
             relation = "run-on"
         if relation == "beside":
-            deciding_span, undecided = deciding_span._replace(statement=AMBIGUOUS), True
-            other_span = other_span or later
+            deciding_span, is_undecided = deciding_span._replace(statement=AMBIGUOUS), True
+            other_span = other_span or later_span
             continue
         if relation == "corrected":
-            deciding_span, other_span, by_order, undecided = later, deciding_span, False, False
+            deciding_span, other_span, by_order, is_undecided = (
+                later_span,
+                deciding_span,
+                False,
+                False,
+            )
             line_end = text.find("\n", deciding_span.end)
-        elif later.statement.value is not None:
-            other_span, by_order = other_span if by_order else later, True
-    if not deciding_span.strict:  # the same answer with the marker of the protocol
-        twins = (
-            span for span in stated if span.strict and span.statement == deciding_span.statement
+        elif later_span.statement.value is not None:
+            other_span, by_order = other_span if by_order else later_span, True
+    if not deciding_span.is_strict:  # the same answer with the marker of the protocol
+        equal_strict_spans = (
+            span for span in stated if span.is_strict and span.statement == deciding_span.statement
         )
-        deciding_span = next(twins, deciding_span)
+        deciding_span = next(equal_strict_spans, deciding_span)
     other_value = other_span.statement.value if other_span else None
     if other_value == deciding_span.statement.value:
         return Decision(deciding_span)
@@ -517,15 +530,15 @@ def _is_settled(stated: Sequence[StatementSpan]) -> bool:
 def find_relation(
     text: str,
     deciding_span: StatementSpan,
-    previous: StatementSpan,
-    later: StatementSpan,
+    previous_span: StatementSpan,
+    later_span: StatementSpan,
     *,
     same_line: bool,
 ) -> Relation:
     """Return the relation of a later answer to the current one, from the text between answers."""
-    begin, end = previous.end, later.start
+    begin, end = previous_span.end, later_span.start
     between = text[begin:end]
-    if not begin and previous.strict and not _ANOTHER_TASK.search(between):
+    if not begin and previous_span.is_strict and not _ANOTHER_TASK.search(between):
         return "corrected"  # an option at the beginning of the reply, and then an announcement
     if between.strip().lower() in PLAIN_LEAD_INS:
         return "corrected"  # a first line without any marker, and then an announcement
@@ -541,35 +554,35 @@ def find_relation(
     ):
         return "beside"
     if same_line:
-        return _find_relation_in_line(between, previous)
-    return _find_relation_across_lines(text, deciding_span, later, between, before)
+        return _find_relation_in_line(between, previous_span)
+    return _find_relation_across_lines(text, deciding_span, later_span, between, before)
 
 
-def _find_relation_in_line(between: str, previous: StatementSpan) -> Relation:
+def _find_relation_in_line(between: str, previous_span: StatementSpan) -> Relation:
     """Return the relation of two answers in one line."""
     if _NUMBERED.search(between):
         return "run-on"
     if _OFFER.search(between):
         return "beside"
-    are_adjacent = len(between) <= _LONGEST_GAP and previous.statement.value is not None
+    are_adjacent = len(between) <= _LONGEST_GAP and previous_span.statement.value is not None
     return "beside" if are_adjacent else "corrected"
 
 
 def _find_relation_across_lines(
-    text: str, deciding_span: StatementSpan, later: StatementSpan, between: str, before: str
+    text: str, deciding_span: StatementSpan, later_span: StatementSpan, between: str, before: str
 ) -> Relation:
     """Return the relation of two answers in different lines; `before` precedes the first."""
-    end = later.start
+    end = later_span.start
     if _FINAL_WORDING.search(
         text[max(0, end - _CONTEXT_LENGTH) : end]
     ) and not _FINAL_WORDING.search(before):
         return "corrected"
     if _CONCLUDING_WORD.match(text, deciding_span.start) and not _CONCLUDING_WORD.match(text, end):
         return "run-on"
-    if _resumes_reasoning(text, between, later):
+    if _resumes_reasoning(text, between, later_span):
         return "corrected"
-    if later.strict != deciding_span.strict:
-        return "corrected" if later.strict else "run-on"
+    if later_span.is_strict != deciding_span.is_strict:
+        return "corrected" if later_span.is_strict else "run-on"
     return "beside" if _is_loop(text, deciding_span, between) else "run-on"
 
 
@@ -579,11 +592,11 @@ _LEAST_REASONING_BEFORE = 100
 """The fewest characters before a first answer that are reasoning."""
 
 
-def _resumes_reasoning(text: str, between: str, later: StatementSpan) -> bool:
+def _resumes_reasoning(text: str, between: str, later_span: StatementSpan) -> bool:
     """Whether a reply continues to reason about the question and then ends with another answer."""
     if len(between) < _LEAST_REASONING_BETWEEN or _ANOTHER_TASK.search(between):
         return False
-    following_text = text[later.end :].strip()
+    following_text = text[later_span.end :].strip()
     return len(following_text) <= _LONGEST_GAP and "\n" not in following_text
 
 

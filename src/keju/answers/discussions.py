@@ -234,14 +234,14 @@ def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str
     option_mentions = find_mentions(sentence, sample)
     ends = [match.start() for match in _REASON.finditer(sentence)] + [len(sentence)]
     for end in ends:
-        inside = [mention for mention in option_mentions if start <= mention.start < end]
+        clause_mentions = [mention for mention in option_mentions if start <= mention.start < end]
         if end < len(sentence) and any(
             spanning_mention.start < end < spanning_mention.end
             for spanning_mention in option_mentions
         ):
             continue  # the comma is inside the text of an option
         clause_text, place = "", start
-        for inner_mention in inside:
+        for inner_mention in clause_mentions:
             clause_text += sentence[place : inner_mention.start] + " "
             place = max(place, min(find_text_end(sentence, inner_mention, sample), end))
         clause_text += sentence[place:end]
@@ -249,8 +249,8 @@ def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str
             clause_text,
             [
                 labelled_mention.label
-                for labelled_mention in inside
-                if not labelled_mention.by_text or len(inside) == 1
+                for labelled_mention in clause_mentions
+                if not labelled_mention.is_text or len(clause_mentions) == 1
             ],
         )
         start = end

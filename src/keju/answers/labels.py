@@ -124,7 +124,7 @@ class _LabelSpan(NamedTuple):
     raw: str
     """The letter as it is written. It may be lower case in brackets."""
     end: int
-    bracketed: bool
+    is_bracketed: bool
 
 
 def read_label(
@@ -421,14 +421,14 @@ def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence
         link = LINK.match(bare, position)
         end = link.end() if link else position
         other_span = _find_label(bare, end, choices)
-        if other_span is None or (end == position and not other_span.bracketed):
+        if other_span is None or (end == position and not other_span.is_bracketed):
             break
         after = _end_of_option_text(bare, other_span.label, other_span.end, choices)
         if other_span.label != label_span.label:
             is_label = (
-                other_span.raw.isupper() if label_span.raw.isupper() else other_span.bracketed
+                other_span.raw.isupper() if label_span.raw.isupper() else other_span.is_bracketed
             )
-            if not is_label or not (other_span.bracketed or other_span.label in labels):
+            if not is_label or not (other_span.is_bracketed or other_span.label in labels):
                 break
             if is_second_answer(bare, bare[position:end], other_span.end, after):
                 return True
@@ -439,7 +439,7 @@ def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence
 
 def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -> bool:
     """Whether the rest of the sentence offers another label, neither rejected nor discussed."""
-    discussed = False
+    is_discussed = False
     sentence = SENTENCE_END.search(bare, position)
     for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
         label = mention[1] or mention[2] or mention[3]
@@ -448,11 +448,11 @@ def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -
         between = bare[position : mention.start(mention.lastindex or 0)]
         position = mention.end()
         if REJECTS.search(between):
-            discussed = True
+            is_discussed = True
         elif OFFERS.search(between):
             return True
-        elif discussed or EXPLAINS.search(between):
-            discussed = True
+        elif is_discussed or EXPLAINS.search(between):
+            is_discussed = True
         elif not NEGATIVE.match(bare, mention.end()):
             return True
     return False

@@ -43,8 +43,8 @@ class OptionMention(NamedTuple):
     label: str
     start: int
     end: int
-    by_text: bool = False
-    weak: bool = False
+    is_text: bool = False
+    is_weak: bool = False
     """Whether the letter may have another meaning: ``you get D``, ``vitamin C``."""
 
 
@@ -109,10 +109,10 @@ def find_mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
 def _find_mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
     """Return the same as `find_mentions`, cached, since several rules use one sentence."""
     matches = _add_labels(_find_texts(sentence, choices), sentence, LABELS[: len(choices)])
-    if "here" in sentence and (there := _THERE_ARE.search(sentence)):
-        counted = find_counted_option(there[1], choices)
+    if "here" in sentence and (there_are := _THERE_ARE.search(sentence)):
+        counted = find_counted_option(there_are[1], choices)
         if counted:
-            return (OptionMention(counted[0], there.start(1), there.end(1), True),)
+            return (OptionMention(counted[0], there_are.start(1), there_are.end(1), True),)
     if not matches:
         counted = find_framed_option(sentence, choices) or find_counted_option(sentence, choices)
         if counted and _NOT.search(sentence, counted[1], counted[2]):
@@ -151,7 +151,7 @@ def _add_labels(
                     for kept_mention in text_mentions
                     if not start <= kept_mention.start < kept_mention.end <= end
                 ]
-                text_mentions.append(OptionMention(label, start, end, weak=pattern is _WEAK))
+                text_mentions.append(OptionMention(label, start, end, is_weak=pattern is _WEAK))
     return text_mentions
 
 
@@ -162,9 +162,9 @@ def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[Op
         previous = merged[-1] if merged else None
         gap = sentence[previous.end : mention.start] if previous else "-"
         if previous and previous.label == mention.label and not WORD.search(gap):
-            by_text = previous.by_text and mention.by_text
+            by_text = previous.is_text and mention.is_text
             merged[-1] = OptionMention(previous.label, previous.start, mention.end, by_text)
-        elif previous and not previous.by_text and mention.by_text and not WORD.search(gap):
+        elif previous and not previous.is_text and mention.is_text and not WORD.search(gap):
             merged[-1] = previous._replace(end=mention.end)  # `(C) right winger`: the label counts
         else:
             merged.append(mention)
@@ -324,7 +324,7 @@ def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
         elif _CONCEDES.search(clause):
             continue
         elif (
-            first_mention.weak
+            first_mention.is_weak
             or _states(HEDGES, clause, sample, 1)
             or not _is_answer(sentence, first_mention, sample)
         ):
@@ -430,7 +430,7 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
         return False
     if not following_text.strip(AROUND):
         return True
-    if not mention.by_text:
+    if not mention.is_text:
         return _is_label_answer(sentence, mention, sample)
     if _is_counted(sentence, mention, sample):
         return _COUNTS.search(sentence, 0, mention.start) is not None

@@ -551,7 +551,7 @@ def _find_frame(
     distinct_words = tuple(option_words - shared for option_words in words)
     is_frame = (
         shared
-        and all(0 < len(each) <= 3 for each in distinct_words)
+        and all(0 < len(words_left) <= 3 for words_left in distinct_words)
         and len(set(distinct_words)) == len(distinct_words)
     )
     places = frozenset(word for word in shared if _PLACE.fullmatch(word))

@@ -257,8 +257,8 @@ class RobustReader(Reader):
         kind = self._kind_of(sample)
         reason = ""
         for stretch in stretches:
-            inside = [span for span in marked if stretch.start <= span.start < stretch.end]
-            answer = self._read_stretch(text, stretch, inside, kind, sample, signs)
+            stretch_spans = [span for span in marked if stretch.start <= span.start < stretch.end]
+            answer = self._read_stretch(text, stretch, stretch_spans, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
                 part = remove_denied_parts(text[stretch.start : stretch.end])
@@ -307,20 +307,24 @@ class RobustReader(Reader):
         self,
         text: str,
         stretch: ReplyStretch,
-        inside: Sequence[StatementSpan],
+        stretch_spans: Sequence[StatementSpan],
         kind: AnswerKind,
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
         """Return the announced answer of a stretch, or a later one if the stretch retracts it."""
-        answer = _answer_of_statements(text, inside, kind, signs) if inside else Answer()
+        answer = (
+            _answer_of_statements(text, stretch_spans, kind, signs) if stretch_spans else Answer()
+        )
         if answer.value is None:
             return answer
-        later = self._read_correction(text, inside, stretch, sample)
-        if later is None:
+        corrected_value = self._read_correction(text, stretch_spans, stretch, sample)
+        if corrected_value is None:
             return answer
-        all_signs = (*signs, "two_answers") if later != answer.value else signs
-        return Answer(later, "tolerant", other=answer.value, signs=all_signs, rule="correction")
+        all_signs = (*signs, "two_answers") if corrected_value != answer.value else signs
+        return Answer(
+            corrected_value, "tolerant", other=answer.value, signs=all_signs, rule="correction"
+        )
 
     def _read_last_line(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
         """Return the answer of a reply whose only announcement is in its last line.
@@ -490,9 +494,9 @@ def _answer_of_statements(
     decision = decide(text, possible or stated)
     if decision.other_value is not None:
         signs += ("two_answers",)
-    if decision.by_order:
+    if decision.by_order_only:
         signs += ("order_decides", "run_on")
-    return _answer_of_span(text, decision.stated, kind, decision.other_value, signs)
+    return _answer_of_span(text, decision.deciding_span, kind, decision.other_value, signs)
 
 
 def _answer_of_span(
@@ -505,8 +509,8 @@ def _answer_of_span(
     value, reason = stated.statement
     if value is None:
         return Answer(reason=reason, other=other_value, signs=signs)
-    tier = _find_tier(text, stated.end, value, kind) if stated.strict else TOLERATED
-    rule = "marker" if stated.strict else "wording"
+    tier = _find_tier(text, stated.end, value, kind) if stated.is_strict else TOLERATED
+    rule = "marker" if stated.is_strict else "wording"
     if not stated.end:
         rule = "first_line"
     passage = text[max(0, stated.start - BEFORE_MARKER) : stated.start + LONGEST_PASSAGE].strip()

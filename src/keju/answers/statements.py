@@ -46,22 +46,24 @@ def find_statements(
     """
     spans = _find_marker_spans(text, strict, tolerant, kind)
     marked: list[StatementSpan] = []
-    memory: dict[str, AnswerStatement] = {}
+    statements_by_words: dict[str, AnswerStatement] = {}
     reason = ""
     limits = [(start, end) for start, end, _, _ in spans]
     for number, (start, end, longer, is_strict) in enumerate(spans):
         if _begins_list(text, start, end):
             continue
         statement = NO_STATEMENT
-        for until in (end, longer) if longer > end else (end,):
-            limits[number] = (start, until)
+        for segment_start in (end, longer) if longer > end else (end,):
+            limits[number] = (start, segment_start)
             words = read_segment(text, limits, number, paragraph=kind.paragraph).text
-            if number == len(spans) - 1 and _is_cut_off_loop(words, text, memory):
+            if number == len(spans) - 1 and _is_cut_off_loop(words, text, statements_by_words):
                 statement = NO_ANSWER
                 break
-            words = _clean_announced_words(words, fills_form=is_strict and text[until - 1] in ":：")
-            if (statement_read := memory.get(words)) is None:
-                statement_read = memory[words] = kind.read(words, sample)
+            words = _clean_announced_words(
+                words, fills_form=is_strict and text[segment_start - 1] in ":："
+            )
+            if (statement_read := statements_by_words.get(words)) is None:
+                statement_read = statements_by_words[words] = kind.read(words, sample)
             statement = statement_read
             if statement.value is not None or statement not in SILENT:
                 break
@@ -103,14 +105,16 @@ def _clean_announced_words(words: str, *, fills_form: bool) -> str:
     return words
 
 
-def _is_cut_off_loop(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bool:
+def _is_cut_off_loop(
+    words: str, text: str, statements_by_words: Mapping[str, AnswerStatement]
+) -> bool:
     """Whether a loop without answers broke off in its last repetition: ``is [ANSWER] … is [``."""
     return (
-        len(before) > 0 < len(words) < _LONGEST_CUT_OFF
+        len(statements_by_words) > 0 < len(words) < _LONGEST_CUT_OFF
         and text.endswith(words)
         and any(
             len(seen_words) > len(words) and seen_words.startswith(words) and statement in SILENT
-            for seen_words, statement in before.items()
+            for seen_words, statement in statements_by_words.items()
         )
     )
 
@@ -122,13 +126,13 @@ def _find_marker_spans(
     text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: AnswerKind
 ) -> list[tuple[int, int, int, bool]]:
     """Return the markers in order: start, end, the end of a longer form, whether it is strict."""
-    firm = list(_find_marker(text, strict))
+    strict_spans = list(_find_marker(text, strict))
     if kind.marker is not None:
-        firm = sorted({*firm, *_find_marker(text, kind.marker)})
+        strict_spans = sorted({*strict_spans, *_find_marker(text, kind.marker)})
     other_spans = find_announcements(text, tolerant)
     spans: list[tuple[int, int, int, bool]] = []
     place = 0
-    for start, end in firm:
+    for start, end in strict_spans:
         while place < len(other_spans) and other_spans[place][1] <= start:
             spans.append((*other_spans[place], 0, False))
             place += 1
