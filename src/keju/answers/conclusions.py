@@ -114,8 +114,8 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
     """Return the one option that a reply concludes, with the rule and the sentence.
 
     Rules: ``conclusion`` (a concluding sentence names it) and ``discussion`` (it is the only option
-    that the reply calls right, or wrong if the question asks for the wrong one). A reply that was
-    cut off has no conclusion.
+    that the reply calls right, or wrong if the question asks for the wrong one). In a long reply
+    that was cut off only a discussion counts.
     """
     if len(sample.labels) < 2:
         return Conclusion()  # a row without its options: any named option may be a different one

@@ -16,6 +16,7 @@ from keju.answers.decision import COMPLETE_ANSWER_END, LINK, is_second_answer, l
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
     NUMBER_WORDS,
+    ParsedNumber,
     find_numbers,
     is_same_number,
     normalise_for_comparison,
@@ -23,7 +24,6 @@ from keju.answers.numbers import (
     parse_number,
     plain_numerals,
 )
-from keju.answers.numbers import ParsedNumber as FoundNumber
 from keju.answers.options import option_by_text, plain_option_text
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -240,7 +240,7 @@ class Number(AnswerKind):
         last_number = _last_number(segment) if self.anywhere else None
         return AnswerStatement(last_number) if last_number else NO_ANSWER
 
-    def _state_number(self, part: str, number: FoundNumber) -> AnswerStatement:
+    def _state_number(self, part: str, number: ParsedNumber) -> AnswerStatement:
         """Return the statement of a text that begins with a number."""
         end = number.end
         value = number.plain
