@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.conclusions import concluded
+from keju.answers.conclusions import find_conclusion
 from keju.types import Sample
 
 STATEMENTS = ("They have nuclei", "They divide", "They never die", "They eat")
@@ -25,7 +25,7 @@ def _sample(text: str, choices: tuple[str, ...]) -> Sample:
     ],
 )
 def test_chinese_clause_that_names_the_one_to_choose_counts(reply: str, label: str) -> None:
-    assert concluded(reply, _sample("下列关于细胞的表述,错误的是", CELLS)).value == label
+    assert find_conclusion(reply, _sample("下列关于细胞的表述,错误的是", CELLS)).value == label
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_chinese_clause_that_names_the_one_to_choose_counts(reply: str, label: s
 )
 def test_english_clause_that_names_the_one_to_choose_counts(reply: str, label: str) -> None:
     sample = _sample("Which of the following statements is NOT true of cells?", STATEMENTS)
-    assert concluded(reply, sample).value == label
+    assert find_conclusion(reply, sample).value == label
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_english_clause_that_names_the_one_to_choose_counts(reply: str, label: s
 )  # fmt: skip
 def test_elimination_counts_only_if_one_option_is_left(reply: str, label: str | None) -> None:
     sample = _sample("Which argument does Anselm make?", SOURCES)
-    assert concluded(reply, sample).value == label
+    assert find_conclusion(reply, sample).value == label

@@ -11,10 +11,10 @@ from keju.answers.decision import (
     OFFERS,
     REJECTS,
     SENTENCE_END,
-    Strength,
-    counts_as_second,
-    standing_of,
-    strength_of,
+    LinkStrength,
+    announcement_status,
+    is_second_answer,
+    link_strength,
 )
 
 MARKER = "answer is"
@@ -45,7 +45,7 @@ MARKER = "answer is"
     ],
 )
 def test_denied(before: str) -> None:
-    assert standing_of(before + MARKER, len(before)) == "denied"
+    assert announcement_status(before + MARKER, len(before)) == "denied"
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_denied(before: str) -> None:
     ],
 )
 def test_stated(before: str) -> None:
-    assert standing_of(before + MARKER, len(before)) == "stated"
+    assert announcement_status(before + MARKER, len(before)) == "stated"
 
 
 @pytest.mark.parametrize(
     "before", ["B or the ", "Otherwise, the ", "it is B, or maybe the ", "; otherwise the "]
 )
 def test_one_branch_of_two(before: str) -> None:
-    assert standing_of(before + MARKER, len(before)) == "alternative"
+    assert announcement_status(before + MARKER, len(before)) == "alternative"
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_one_branch_of_two(before: str) -> None:
         ("", "apart"),
     ],
 )
-def test_links(between: str, strength: Strength) -> None:
+def test_links(between: str, strength: LinkStrength) -> None:
     assert LINK.fullmatch(between)
-    assert strength_of(between) == strength
+    assert link_strength(between) == strength
 
 
 @pytest.mark.parametrize(
@@ -121,19 +121,19 @@ def test_no_links(between: str) -> None:
 )  # fmt: skip
 def test_what_calls_an_answer_wrong(rest: str) -> None:
     assert NEGATIVE.match(rest)
-    assert not counts_as_second(f"B, C{rest}", ", ", 4, 4)
-    assert counts_as_second(f"B or C{rest}", " or ", 6, 6)
+    assert not is_second_answer(f"B, C{rest}", ", ", 4, 4)
+    assert is_second_answer(f"B or C{rest}", " or ", 6, 6)
 
 
 @pytest.mark.parametrize("rest", [" is right", " is correct", "", " is also possible", "都正确"])
 def test_what_does_not(rest: str) -> None:
     assert not NEGATIVE.match(rest)
-    assert counts_as_second(f"B, C{rest}", ", ", 4, 4)
+    assert is_second_answer(f"B, C{rest}", ", ", 4, 4)
 
 
 def test_a_remark_may_begin_with_another_answer() -> None:
-    assert not counts_as_second("B. C comes later", ". ", 4, 4)
-    assert counts_as_second("B. C.", ". ", 4, 4)
+    assert not is_second_answer("B. C comes later", ". ", 4, 4)
+    assert is_second_answer("B. C.", ". ", 4, 4)
 
 
 @pytest.mark.parametrize("between", [", not ", " rather than option ", " instead of (", "，而不是"])

@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 
 from keju.answers.numbers import (
-    number_of,
-    numbers_in,
+    find_numbers,
+    is_same_number,
+    parse_number,
+    parse_range,
     plain_numerals,
-    range_of,
-    same_number,
 )
 
 
@@ -46,7 +46,7 @@ from keju.answers.numbers import (
     ],
 )
 def test_a_text_that_is_a_number(text: str, value: str) -> None:
-    number = number_of(text)
+    number = parse_number(text)
     assert number is not None
     assert number.value == Decimal(value)
     assert number.percent == ("%" in text or "percent" in text)
@@ -58,7 +58,7 @@ def test_a_text_that_is_a_number(text: str, value: str) -> None:
      "110^3", "1e99999", "9" * 100],
 )  # fmt: skip
 def test_a_text_that_is_no_number(text: str) -> None:
-    assert number_of(text) is None
+    assert parse_number(text) is None
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_a_text_that_is_no_number(text: str) -> None:
     [("1.9E-05", "1.9E+05"), ("-0.5", "0.5"), ("3.5", "35"), ("35", "35%"), ("0.0002", "0.0003")],
 )
 def test_what_makes_two_numbers_different(first: str, second: str) -> None:
-    one, other = number_of(first), number_of(second)
+    one, other = parse_number(first), parse_number(second)
     assert one is not None
     assert other is not None
-    assert not same_number(one, other)
+    assert not is_same_number(one, other)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_makes_two_numbers_different(first: str, second: str) -> None:
     ],
 )
 def test_numbers_of_a_sentence(text: str, values: list[str]) -> None:
-    assert [str(number.value) for number in numbers_in(plain_numerals(text))] == values
+    assert [str(number.value) for number in find_numbers(plain_numerals(text))] == values
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_numbers_of_a_sentence(text: str, values: list[str]) -> None:
      "5 x 9", "5 * 9", "5+", "5.0.1", "1_234", "5 dozen", "5 hundred", "5 000", "5,7", "≠ 5", "!= 5"],
 )  # fmt: skip
 def test_numbers_that_are_part_of_something_else_are_not_clear(text: str) -> None:
-    numbers = numbers_in(plain_numerals(text))
+    numbers = find_numbers(plain_numerals(text))
     assert numbers
     assert not any(number.clear for number in numbers)
 
@@ -114,7 +114,7 @@ def test_numbers_that_are_part_of_something_else_are_not_clear(text: str) -> Non
     ],
 )
 def test_ranges_have_sorted_inclusive_bounds(text: str, low: str, high: str) -> None:
-    bounds = range_of(text)
+    bounds = parse_range(text)
     assert bounds is not None
     assert (bounds.low, bounds.high) == (Decimal(low), Decimal(high))
     assert bounds.holds(bounds.low)
@@ -124,10 +124,10 @@ def test_ranges_have_sorted_inclusive_bounds(text: str, low: str, high: str) -> 
 
 @pytest.mark.parametrize("text", ["(40-50)", "0.6,0.7", "(a,b)", "()", "", "(1,2,3)", "(NaN,1)"])
 def test_other_texts_are_no_ranges(text: str) -> None:
-    assert range_of(text) is None
+    assert parse_range(text) is None
 
 
 @pytest.mark.parametrize("piece", ["1", "1,", "111,", "1.1", "-", "- 1", "10^", "9 x 10 ", "1e"])
 def test_looping_text_is_read_to_its_end(piece: str) -> None:
     text = piece * (100_000 // len(piece))
-    assert all(number.end <= len(text) for number in numbers_in(text))
+    assert all(number.end <= len(text) for number in find_numbers(text))

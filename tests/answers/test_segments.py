@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from keju.answers.segments import (
     LONGEST,
     clean_segment,
-    episodes,
+    find_segments,
     last_block,
     last_line,
     last_paragraph,
-    segment_at,
-    segments_after,
+    read_segment,
+    remove_lead,
+    split_stretches,
     unwrap_latex,
-    without_lead,
 )
 
 ANSWER = re.compile(r"Answer:")
 
 
 def _texts(text: str, *, paragraph: bool = False) -> list[str]:
-    return [segment.text for segment in segments_after(text, ANSWER, paragraph=paragraph)]
+    return [segment.text for segment in find_segments(text, ANSWER, paragraph=paragraph)]
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_a_paragraph_goes_on_to_the_next_blank_line() -> None:
 
 def test_positions_are_those_of_the_marker() -> None:
     text = "x Answer: B"
-    (segment,) = segments_after(text, ANSWER)
+    (segment,) = find_segments(text, ANSWER)
     assert text[segment.start : segment.end] == "Answer:"
-    assert segment_at(text, [(2, 9)], 0) == segment
+    assert read_segment(text, [(2, 9)], 0) == segment
 
 
 def test_all_segments_together_are_no_longer_than_the_text() -> None:
     text = "Answer: A " * 10_000
-    segments = segments_after(text, ANSWER)
+    segments = find_segments(text, ANSWER)
     assert len(segments) == 10_000
     assert sum(len(segment.text) for segment in segments) <= len(text)
 
@@ -167,16 +167,16 @@ def test_cleaning_adds_nothing(text: str) -> None:
     ],
 )
 def test_lead(segment: str, rest: str) -> None:
-    assert without_lead(segment) == rest
+    assert remove_lead(segment) == rest
 
 
 def test_numbers_keep_their_minus() -> None:
-    assert without_lead("exactly - 5", bullet=False) == "- 5"
-    assert without_lead("- 5", bullet=False) == "- 5"
+    assert remove_lead("exactly - 5", bullet=False) == "- 5"
+    assert remove_lead("- 5", bullet=False) == "- 5"
 
 
 def test_a_long_lead_ends_somewhere() -> None:
-    assert without_lead("clearly " * 50_000).startswith("clearly")
+    assert remove_lead("clearly " * 50_000).startswith("clearly")
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,6 @@ def test_a_long_lead_ends_somewhere() -> None:
     ],
 )
 def test_a_reply_is_taken_apart_where_a_question_begins(text: str, parts: list[str]) -> None:
-    found = episodes(text)
+    found = split_stretches(text)
     assert [text[each.start : each.end] for each in found] == parts
     assert (found[0].question >= 0) == text.lstrip().startswith("Q:")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.wordings import TOLERANT, announcements
+from keju.answers.wordings import TOLERANT, find_announcements
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_no_announcements(text: str) -> None:
     ],
 )
 def test_boxes_announce_themselves_unless_they_are_joined(text: str, starts: list[int]) -> None:
-    assert [start for start, _ in announcements(text)] == starts
+    assert [start for start, _ in find_announcements(text)] == starts

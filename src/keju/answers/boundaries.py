@@ -1,8 +1,7 @@
-"""Answers that begin or end a reply without being announced: its first line, its last line; and
-what a reply repeats of the form in which it was asked.
+"""Unannounced answers in the first or last line of a reply, and cues that a reply repeats.
 
-Base models go on with the prompt's own cues: ``A: Yes``, ``12 m\\n\\nA:``. A small model writes the
-text of one option behind the label of another, and then means that label by that text.
+Base models continue with the cues of the prompt: ``A: Yes``, ``12 m\\n\\nA:``. A small model writes
+the text of one option after the label of another option. It then means that label by that text.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keju.answers.decision import HARMLESS, StatementSpan, correction_in
+from keju.answers.decision import PLAIN_LEAD_INS, StatementSpan, find_correction
 from keju.answers.kinds import AnswerKind
 from keju.answers.options import echoes_options, is_longer, is_other_prose
 from keju.answers.segments import (
@@ -25,18 +24,18 @@ from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
 _LEADING = re.compile(r"\s*+(?:A:\s++)++(?=\S)")
-# `So the answer`, `The correct answer`, `Let's think`: what makes of an `A:` before it a cue.
+# `So the answer`, `The correct answer`, `Let's think`: an `A:` before these words is a cue.
 _ANNOUNCES = re.compile(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b|Let['’]s think\b")
-# `\n\nA:`, `\nQ:\nA:\n`: cues after which nothing came.
+# `\n\nA:`, `\nQ:\nA:\n`: cues at the end of a reply.
 _TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
-# `\n(B) `, `\nB: `: the next line has a label too.
+# `\n(B) `, `\nB: `: the next line also begins with a label.
 _LABELLED = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]")
 
 
-def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
-    """A reply without the cues before and after what it says.
+def remove_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
+    """Return a reply without the cues at its beginning and end.
 
-    Where labels are asked for, ``A:`` is a cue only before an announcement or an answer.
+    If the question has options, ``A:`` is a cue only before an announcement or an answer.
     """
     if text.rstrip().endswith(":") and (trailing := _TRAILING.search(text)):
         before = text[: trailing.start()]
@@ -44,62 +43,67 @@ def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
     lead = _LEADING.match(text) if text.lstrip()[:2] == "A:" else None
     if lead is None:
         return text
-    rest = text[lead.end() :]
-    line, _, more = rest.partition("\n")
-    if sample.choices and not _ANNOUNCES.match(rest):
-        is_answer = kind.whole(line, sample) is not None and not _LABELLED.match(more)
-        return rest if is_answer else text
-    return rest
+    body = text[lead.end() :]
+    line, _, following_lines = body.partition("\n")
+    if sample.choices and not _ANNOUNCES.match(body):
+        is_answer = kind.whole(line, sample) is not None and not _LABELLED.match(following_lines)
+        return body if is_answer else text
+    return body
 
 
-def without_torn_letter(text: str) -> str:
-    """A loop without the one letter with which it breaks off: ``Borderline:\\nBorderline:\\nB``."""
+def remove_cut_letter(text: str) -> str:
+    """Return a loop without the letter of its cut-off end: ``Borderline:\\nBorderline:\\nB``."""
     before = text[:-1].rstrip()
-    *_, first, second = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
-    is_loop = first == second and second.startswith(text[-1]) and second[1:2].isalpha()
+    *_, previous_line, last_complete_line = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
+    is_loop = (
+        previous_line == last_complete_line
+        and last_complete_line.startswith(text[-1])
+        and last_complete_line[1:2].isalpha()
+    )
     return before if is_loop else text
 
 
-# `🎉`, `😊`: pictures, which say nothing; ticks and crosses say something.
+# `🎉`, `😊`: pictures without a meaning for the answer. Ticks and crosses have a meaning.
 _PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
     map(chr, (*range(0x2600, 0x2611), *range(0x2612, 0x2700), *range(0x1F000, 0x1FB00)))
 )
 _PICTURE = frozenset(_PICTURES)
 
 
-def without_pictures(text: str, sample: Sample) -> str:
-    """A reply without the pictures with which it ends, where no option ends with one."""
+def remove_pictures(text: str, sample: Sample) -> str:
+    """Return a reply without the pictures at its end, unless an option contains the last one."""
     bare = text.rstrip()
     if bare[-1:] not in _PICTURE or any(bare[-1] in choice for choice in sample.choices):
         return text
     return bare.rstrip(_PICTURES + " ") or text
 
 
-# `\nB. `: a label of a list, behind which half a character was left.
+# `\nB. `: a label of a list, before a character that was cut in half.
 _BARE_LABEL = re.compile(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
 
-def without_half_character(text: str) -> str:
-    """A reply without the half of a character with which it broke off, and its label."""
+def remove_half_character(text: str) -> str:
+    """Return a reply without the half character at its cut-off end and without its label."""
     text = text.rstrip("\ufffd")
     label = _BARE_LABEL.search(text, max(0, len(text) - 12))
     return text[: label.start()] if label else text
 
 
 BARE = 40
-"""Characters of a reply that may be an answer and nothing else, which is looked for first."""
+"""The longest reply, in characters, that Keju first tries to read as an answer alone."""
 LONGEST_LIST = 800
-"""Characters of a list of words that may end a reply."""
+"""The longest list of words, in characters, that may end a reply."""
 LONGEST_LEAD = 160
-"""Characters of what may stand before an answer, and around it, in a last line."""
+"""The most characters that may surround an answer in a last line."""
 LONGEST_LINE = 300
-"""Characters of a first line that may be an answer and nothing else."""
+"""The longest first line, in characters, that may be an answer alone."""
 
 
 def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
-    """Whether an English reply that announces nothing is one line that is too long for an answer.
+    """Whether an English reply without an announcement is one line that is too long for an answer.
 
-    It neither begins nor ends with an option then, as most replies that were cut off do not.
+    Such a reply neither begins nor ends with an option. Most replies that were cut off are like
+    this.
     """
     line = text.strip()
     if len(line) <= LONGEST_LEAD or "\n" in line or line.endswith(":"):
@@ -110,7 +114,7 @@ def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
     if len(line) <= LONGEST_LINE + sum(map(len, choices)):
         if not is_longer(line, choices, LONGEST_LEAD):
             return False
-        if ("=" in line or "≈" in line) and _is_whole(text, kind):
+        if ("=" in line or "≈" in line) and _is_complete_equation(text, kind):
             return False  # an option may follow
     return is_other_prose(line, choices) and not echoes_options(text, choices)
 
@@ -120,21 +124,22 @@ def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
 # `B. `, `- (C) `: a line that begins with a label.
 LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
 _LABEL_ALONE = re.compile(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
-# `Q1. `, `1) `: what may stand before a leading answer.
+# `Q1. `, `1) `: a number or heading before a leading answer.
 _NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s|#{1,4} )?")
 
 
-def leading_answer(
+def find_leading_answer(
     text: str, kind: AnswerKind, sample: Sample, marked: Sequence[StatementSpan] = ()
 ) -> StatementSpan | None:
-    """The answer that is the whole first line of a longer reply; not the first of its options.
+    """Return the answer that fills the first line of a longer reply.
 
-    It gives way to one that is announced right after it: ``C) 1600\\n\\nThe answer is D) 1650``.
+    The first item of a list of options is not an answer. An answer that the reply announces
+    directly after the first line takes precedence: ``C) 1600\\n\\nThe answer is D) 1650``.
     """
-    start = _NUMBERED.match(text)
-    begin = start.end() if start else 0
+    numbering = _NUMBERED.match(text)
+    begin = numbering.end() if numbering else 0
     end = text.find("\n", begin)
-    if end < 0 and start and start[0].strip():
+    if end < 0 and numbering and numbering[0].strip():
         end = len(text)
     if not kind.closed or not 0 <= end - begin <= LONGEST_LINE:
         return None
@@ -146,52 +151,54 @@ def leading_answer(
         return StatementSpan(marked[0].statement, 0, 0, True)  # `D: two`, and then `选择D: two`
     if value is None:
         return None
-    is_item = not (start and start[0].strip())
+    is_item = not (numbering and numbering[0].strip())
     if sum(map(str.isalnum, line)) == 1:  # a label alone is one of a list only before another
         is_item = is_item and _LABEL_ALONE.match(text, end) is not None
     if is_item and _begins_a_list(text[end : end + 4 * LONGEST_LINE], value, kind, sample):
         return None
     statement = AnswerStatement(value)
-    gives_way = _gives_way(statement, text, end, marked)
-    return StatementSpan(statement, 0, end if gives_way else 0, not gives_way)
+    is_superseded = _is_superseded(statement, text, end, marked)
+    return StatementSpan(statement, 0, end if is_superseded else 0, not is_superseded)
 
 
-def _gives_way(
+def _is_superseded(
     statement: AnswerStatement, text: str, end: int, marked: Sequence[StatementSpan]
 ) -> bool:
-    """Whether another answer is announced right after a first line that ends at `end`."""
+    """Whether the reply announces another answer directly after a first line that ends at `end`."""
     if not marked or marked[0].statement == statement:
         return False
-    return text[end : marked[0].start].strip().lower() in HARMLESS
+    return text[end : marked[0].start].strip().lower() in PLAIN_LEAD_INS
 
 
-def _is_announced_next(line: str, rest: str, end: int, first: StatementSpan) -> bool:
-    """Whether the label of a line that ends at `end` is announced right after it."""
+def _is_announced_next(line: str, following_text: str, end: int, first_span: StatementSpan) -> bool:
+    """Whether the reply announces the label of a line directly after its end at `end`."""
     label = LABELLED.match(line)
-    if label is None or label[1] != first.statement.value:
+    if label is None or label[1] != first_span.statement.value:
         return False
-    between = rest[: max(0, first.start - end)].strip()
-    return len(between) <= 6 or between.lower() in HARMLESS
+    between = following_text[: max(0, first_span.start - end)].strip()
+    return len(between) <= 6 or between.lower() in PLAIN_LEAD_INS
 
 
-# The options after an answer that stands apart: a blank line, then `A. ` and the next line `B. `.
+# The options after a separate answer: a blank line, then `A. ` and the next line `B. `.
 _LIST_APART = re.compile(
     r"\s*\n[ \t]*\n[^A]*?[(\[*-]{0,3}A[)\].:、][^\n]*\n[ \t]*[(\[*-]{0,3}B[)\].:、]"
 )
 
 
-def _begins_a_list(rest: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
-    """Whether the lines after a first one go on to list answers, of which it is one."""
-    if sample.choices and _LIST_APART.match(rest):
+def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
+    """Whether the following lines continue a list of answers that the first line begins."""
+    if sample.choices and _LIST_APART.match(following_text):
         return False
-    for line in [each for each in rest.split("\n") if each.strip()][:3]:
+    for line in [
+        candidate_line for candidate_line in following_text.split("\n") if candidate_line.strip()
+    ][:3]:
         labelled = LABELLED.match(line) if sample.choices else None
         if (kind.whole(line, sample) or (labelled and labelled[1]) or value) != value:
             return True
     return False
 
 
-# What follows where options are listed: `C. `.
+# The next item of a list of options: `C. `.
 _NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 
 
@@ -199,63 +206,66 @@ _NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 _DASH = re.compile(r"\s[-–—]\s|—")
 
 
-def leading_sentence(text: str, kind: AnswerKind, sample: Sample) -> str | None:
-    """The answer that is the whole first sentence, with its reasons after it: ``B、核糖体。``."""
+def find_sentence_answer(text: str, kind: AnswerKind, sample: Sample) -> str | None:
+    """Return the answer that fills the first sentence, before its reasons: ``B、核糖体。``."""
     if not kind.listed:
         return None
     start = len(text) - len(text.lstrip())
-    first = next(clauses(text[start : start + LONGEST_LINE]), "")
-    if first.startswith("```"):
+    first_sentence = next(clauses(text[start : start + LONGEST_LINE]), "")
+    if first_sentence.startswith("```"):
         return None
     is_brief = text[start : start + 1] in ("(", "[") and len(text) <= 2 * LONGEST_LINE
     if is_brief and (value := kind.leading(text.strip(), sample)):
         return value  # a label and an option's text of several sentences
-    rest = start + len(first)
-    if _NEXT_LABEL.match(text[rest : rest + BARE]) or len(first) > LONGEST_LINE:
+    sentence_end = start + len(first_sentence)
+    if (
+        _NEXT_LABEL.match(text[sentence_end : sentence_end + BARE])
+        or len(first_sentence) > LONGEST_LINE
+    ):
         return None
-    value = kind.leading(first, sample)
-    if value is None and "\n" not in text.strip() and (dash := _DASH.search(first)):
-        value = kind.whole(first[: dash.start()], sample)
-    return None if value and correction_in(text[rest:]) else value
+    value = kind.leading(first_sentence, sample)
+    if value is None and "\n" not in text.strip() and (dash := _DASH.search(first_sentence)):
+        value = kind.whole(first_sentence[: dash.start()], sample)
+    return None if value and find_correction(text[sentence_end:]) else value
 
 
-# `The best argument is:`, `I would recommend:`, `最接近的是：`: what ends a line that the next one
-# completes.
+# `The best argument is:`, `I would recommend:`, `最接近的是：`: the end of a line before its
+# completion in the next line.
 _INTRODUCES = re.compile(
     r"(?:is|are|was|were|be|with|say|choose|pick|select|recommend|suggest|conclude|是|为|选择?)"
     r"[ *_]*+[:：][ \t*_]*+\Z",
 )
 _LONGEST_COLON = 24
-"""Characters of that."""
+"""The longest match of `_INTRODUCES`, in characters."""
 
 
 _MAY_INTRODUCE = frozenset(":： \t*_")
 
 
-def introduced(text: str, kind: AnswerKind, sample: Sample) -> str | None:
-    """The one option that a line of its own names after a line that ends with ``is:``."""
-    found = set()
-    at = text.find("\n") if kind.listed else -1
-    while at >= 0:
-        end = at
-        at = text.find("\n", end + 1)
+def find_introduced_option(text: str, kind: AnswerKind, sample: Sample) -> str | None:
+    """Return the only option that fills a line after a line ending with ``is:``."""
+    values = set()
+    line_break = text.find("\n") if kind.listed else -1
+    while line_break >= 0:
+        end = line_break
+        line_break = text.find("\n", end + 1)
         if text[end - 1 : end] not in _MAY_INTRODUCE or not _INTRODUCES.search(
             text, max(0, end - _LONGEST_COLON), end
         ):
             continue
         follows = text[end : end + 5 * LONGEST_LINE].lstrip()[: 4 * LONGEST_LINE]
-        line, _, rest = follows.partition("\n")
+        line, _, following_lines = follows.partition("\n")
         option = line.strip().partition(" - ")[0]
         value = None if _BROKEN.fullmatch(option) else kind.whole(option, sample)
-        labelled = LABELLED.match(rest.lstrip())
+        labelled = LABELLED.match(following_lines.lstrip())
         if value and not (labelled and labelled[1] != value):
-            found.add(value)
-    return found.pop() if len(found) == 1 else None
+            values.add(value)
+    return values.pop() if len(values) == 1 else None
 
 
 # --- the end ----------------------------------------------------------------------------------
 
-# `### `, `=> `, `∴`, `✅ `: what may come before a last line's answer.
+# `### `, `=> `, `∴`, `✅ `: signs before the answer of a last line.
 _HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴|[✅✔✓☑]\ufe0f?)\s*+")
 # `So, `, `In conclusion: `, `We can conclude that `.
 OPENING = (
@@ -263,7 +273,7 @@ OPENING = (
     r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b"
     r"[,:]?\s{1,3})"
 )
-# `Maybe `, `I think it is `, `It might be: `; `可能是`, `我认为是`: what follows is a guess.
+# `Maybe `, `I think it is `, `It might be: `; `可能是`, `我认为是`: a guess follows.
 _GUESS = re.compile(
     rf"{OPENING}{{0,2}}(?:(?:maybe|perhaps|possibly|probably|likely|most likely|I(?: would|['’]d)?"
     r" (?:think|guess|believe|say|suppose)(?: that)?)[,:]?\s)?"
@@ -272,7 +282,7 @@ _GUESS = re.compile(
     r"(?:我(?:认为|觉得|猜)?)?(?:可能|也许|或许|大概|应该|估计)?[是为]?",
     re.IGNORECASE,
 )
-# A noun that announces the outcome, up to the answer: `Total: `, `The sorted list is `, `Result =`;
+# A noun that announces the result, up to the answer: `Total: `, `The sorted list is `, `Result =`;
 # not `The total weight is`.
 _RESULT_NOUN = re.compile(
     rf"{OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"
@@ -291,13 +301,13 @@ _COUNT_PHRASE = re.compile(
 )
 
 
-def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> str | None:
-    """The answer of a reply that ends with nothing else, or with a plain statement of it.
+def find_final_answer(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> str | None:
+    """Return the answer at the end of a reply, alone or in a plain statement.
 
-    That is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
-    8``, a verdict; where answers go on over lines, the last paragraph; or the whole reply. A letter
-    is never taken out of prose, and the last item of a list of answers is none; `listed` says that
-    the reply repeats its options.
+    This is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
+    8``, a verdict. It is the last paragraph if answers may have several lines, or the whole reply.
+    Keju never takes a letter out of prose. The last item of a list of answers is not an answer.
+    `listed` tells whether the reply repeats its options.
     """
     block = last_block(text)
     longest = LONGEST_LIST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
@@ -305,9 +315,9 @@ def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -
         return None
     if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
         return None
-    if block.isdecimal() and _numbers_next(text, block):
+    if block.isdecimal() and _is_next_list_number(text, block):
         return None
-    parts = [block, *_after_equals(block, text, kind, sample)]
+    parts = [block, *_parts_after_equals(block, text, kind, sample)]
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
         parts += _announced_parts(clean_segment(block), kind)
     if len(text) <= longest and text.strip() != block:
@@ -315,26 +325,26 @@ def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
 
 
-def _numbers_next(text: str, block: str) -> bool:
-    """Whether a last line is the number of a list's next item, which never came: ``19. So\n20``."""
+def _is_next_list_number(text: str, block: str) -> bool:
+    """Whether a last line is only the number of the next item of a list: ``19. So\n20``."""
     lines = text.rstrip()[: -len(block)].rstrip().rpartition("\n")
     return block != "1" and lines[2].lstrip().startswith(
         (f"{int(block) - 1}.", f"{int(block) - 1})")
     )
 
 
-def _after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> list[str]:
-    """What follows the last sign of equality of a last line, if it may be the answer."""
-    left, sign, right = block.rpartition("=" if "=" in block else "≈")
-    if not sign or left[-1:] in ("!", "<", ">"):
+def _parts_after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> list[str]:
+    """Return the text after the last equals sign of a last line, if it may be the answer."""
+    left_side, sign, right_side = block.rpartition("=" if "=" in block else "≈")
+    if not sign or left_side[-1:] in ("!", "<", ">"):
         return []
-    almost = _ALMOST.search(right)
-    right = right[: almost.start()] if almost else right
+    almost = _ALMOST.search(right_side)
+    right_side = right_side[: almost.start()] if almost else right_side
     if kind.equations:
-        return [right] if kind.evaluates(left, sample) else []
-    is_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
+        return [right_side] if kind.evaluates(left_side, sample) else []
+    is_name = len(right_side) < 4 and right_side.strip(DRESSING + ".").isalpha()
     is_name = is_name or BROKEN_NUMBER.fullmatch(block) is not None
-    return [right] if _is_whole(text, kind) and not is_name else []
+    return [right_side] if _is_complete_equation(text, kind) and not is_name else []
 
 
 # `(A`: a list of options that broke off.
@@ -342,7 +352,7 @@ _BROKEN = re.compile(r"[(\[][A-Z]")
 
 
 def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
-    """What may be the answer in a last line that begins with words of its own: ``Total: 8``."""
+    """Return possible answers in a last line that begins with other words: ``Total: 8``."""
     parts = []
     if heading := _HEADING.match(bare):
         bare = bare[heading.end() :].strip(DRESSING)
@@ -351,44 +361,55 @@ def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
         parts.append(bare[counted.end() :])
     if (guess := _GUESS.match(bare)) and guess[0]:
         parts.append(bare[guess.end() :])
-    if named := _RESULT_NOUN.match(bare):
-        parts.append(bare[named.end() :])
+    if noun := _RESULT_NOUN.match(bare):
+        parts.append(bare[noun.end() :])
     return parts
 
 
-# ` ≈ 0.028`: the same value once more.
+# ` ≈ 0.028`: the same value, rounded.
 _ALMOST = re.compile(r"\s?(?:[≈≃]|\\approx)")
 
 
-def _is_whole(text: str, kind: AnswerKind) -> bool:
-    """Whether a reply with options ends with an equation that was not broken off."""
+def _is_complete_equation(text: str, kind: AnswerKind) -> bool:
+    """Whether a reply with options ends with a complete equation."""
     ended = text.rstrip().endswith((".", "$", "*", "。"))
     return kind.many and (len(text) <= LONGEST_LINE or ended)
 
 
 def _begins_list_again(before: str, line: str, block: str) -> bool:
-    """Whether a last line and the line above it stood together before, with another label below."""
+    """Whether the last two lines also occur earlier, followed by a line with another label."""
     turn = f"{line}\n{block}\n"
     at = before.find(turn)
-    first, second = LABELLED.match(block), LABELLED.match(before, at + len(turn))
-    return at >= 0 and first is not None and second is not None and first[1] != second[1]
+    block_label, next_label = LABELLED.match(block), LABELLED.match(before, at + len(turn))
+    return (
+        at >= 0
+        and block_label is not None
+        and next_label is not None
+        and block_label[1] != next_label[1]
+    )
 
 
 def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> bool:
-    """Whether the last line is one of several that could each be the answer: repeated options."""
+    """Whether the last line is one of several possible answers, as in repeated options."""
     before = text.rstrip()[: -len(block)].rstrip() if block else ""
     value = kind.whole(block, sample) if before else None
     if value is None:
         return False
     lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
     line = lines[-1].strip()
-    other = kind.whole(line, sample)
-    if (other is not None and other != value) or _begins_list_again(before, lines[-1], block):
+    value_above = kind.whole(line, sample)
+    if (value_above is not None and value_above != value) or _begins_list_again(
+        before, lines[-1], block
+    ):
         return True
     labelled = LABELLED.match(line)
     if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:
         return True
-    if other is not None and sample.choices:  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
-        named = [found[1] for each in lines if (found := LABELLED.match(each))]
-        return "".join(dict.fromkeys(named)).endswith(chr(ord(value) - 1) + value)
-    return listed and len(block) > 8 and other is not None
+    if (
+        value_above is not None and sample.choices
+    ):  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
+        listed_labels = [
+            label_match[1] for list_line in lines if (label_match := LABELLED.match(list_line))
+        ]
+        return "".join(dict.fromkeys(listed_labels)).endswith(chr(ord(value) - 1) + value)
+    return listed and len(block) > 8 and value_above is not None

@@ -1,13 +1,14 @@
-"""The option that a reply concludes without announcing it: ``So option (B) is the odd one.``
+"""The option that a reply concludes without an announcement: ``So option (B) is the odd one.``
 
-Options are found sentence by sentence, by label or by text (`mentions`). `judge` decides what a
-sentence says of them: asserted, rejected, left open, called true or false. `concluded` walks from
-the last sentence back and takes the one option that a conclusion asserts; where none does, the one
-option that a discussion of all of them calls right. Where the question asks for the wrong
-statement, a false one is the answer. Two options, a supposition and a question never count.
+`find_mentions` finds the options in each sentence, by label or by text. `judge_options` decides how
+a sentence treats them: asserted, rejected, left open, called true or false. `find_conclusion`
+starts at the last sentence and goes backwards. It takes the one option that a conclusion asserts.
+Without such a sentence it takes the one option that a discussion of all options calls right. If the
+question asks for the wrong statement, a false one is the answer. Two options, a supposition and a
+question never count.
 
-The rules were written while looking at replies of Llama-3.2-3B-Instruct (half of them), GPT-4
-(Chinese, 16 replies) and written replies; `make readers` shows what they do on all others.
+The rules were written from replies of Llama-3.2-3B-Instruct (half of them), GPT-4 (Chinese,
+16 replies) and hand-written replies. `make readers` measures the rules on all other replies.
 """
 
 from __future__ import annotations
@@ -17,32 +18,37 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.answers.decision import corrections_in
+from keju.answers.decision import find_corrections
 from keju.answers.discussions import (
-    ASKING,
     CHOSEN,
     LONG_WORD,
+    QUESTION_WORDS,
     Sentence,
-    called_right,
-    marked_right,
+    collect_verdicts,
+    find_right_option,
+    find_ticked_option,
     may_call_right,
     may_choose,
-    remarks,
-    sentences_of,
-    verdicts_of,
+    split_remarks,
+    split_sentences,
 )
-from keju.answers.eliminations import chosen_in, leaves_one, left_over, may_leave_one
+from keju.answers.eliminations import (
+    find_chosen_option,
+    find_remaining_option,
+    leaves_one_option,
+    may_leave_one_option,
+)
 from keju.answers.option_mentions import (
     AROUND,
-    LOOKED_AT,
+    CONSIDERED,
     RIGHT,
     WRONG,
     OptionMention,
     SentenceMentions,
-    judge,
-    mentions,
+    find_mentions,
+    judge_options,
 )
-from keju.answers.options import spoken
+from keju.answers.options import normalise_formulas
 from keju.answers.segments import Conclusion
 from keju.answers.sentences import (
     BRIEF,
@@ -50,10 +56,10 @@ from keju.answers.sentences import (
     SHORT,
     UNDETERMINED,
     concludes,
+    find_tail,
     has_chinese,
     is_ended,
-    tail_of,
-    without_stub,
+    remove_stub,
 )
 from keju.types import Sample
 
@@ -78,7 +84,7 @@ _ORDINAL = re.compile(
     r"|第([一二三四五六七八九十])个?选项|最后一个选项"
     r"|(?<=[是选])(?:第([一二三四五六七八九十])|最后一)项(?=[。,，;；]|\Z)"
 )
-# What chooses, wherever it stands near the end: `I would recommend`, `I'd go with`, `the closest`,
+# Words that choose, anywhere near the end: `I would recommend`, `I'd go with`, `the closest`,
 # `the only possible`; `应选`, `最符合`.
 _CHOOSES = re.compile(
     r"\b(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| have to| had to)?"
@@ -89,65 +95,66 @@ _CHOOSES = re.compile(
     r"|选|最|只有|只能|应该?是|当选|符合|剩下|错误的|不正确的|正确的|倾向|认为|觉得",
     re.IGNORECASE,
 )
-# What leaves no other option: `the only possible`, `the closest`, `I would recommend`.
+# Words that exclude all other options: `the only possible`, `the closest`, `I would recommend`.
 _DECIDES = re.compile(
     r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
     re.IGNORECASE,
 )
 _HEADING = 10
-"""Characters at the beginning of a line in which the label of its item is."""
+"""The characters at the beginning of a line that may contain the label of its list item."""
 _LEAST_LINES = 2
-"""Line breaks of a list of options."""
+"""The fewest line breaks of a list of options."""
 _NEAREST = 2
-"""Sentences at the end that are asked at once whether they leave the answer open."""
+"""The number of last sentences that are always checked for an open answer."""
 _FARTHEST = 8
-"""Sentences from the end in which a conclusion may stand."""
+"""The number of last sentences that may contain a conclusion."""
 
 
-def concluded(text: str, sample: Sample) -> Conclusion:
-    """The one option that a reply concludes, with the rule and the sentence; a cut reply has none.
+def find_conclusion(text: str, sample: Sample) -> Conclusion:
+    """Return the one option that a reply concludes, with the rule and the sentence.
 
     Rules: ``conclusion`` (a concluding sentence names it) and ``discussion`` (it is the only option
-    that is called right, or wrong where the wrong one is asked for).
+    that the reply calls right, or wrong if the question asks for the wrong one). In a long reply
+    that was cut off only a discussion counts.
     """
     if len(sample.labels) < 2:
-        return Conclusion()  # a row that lost its options: whatever is named may be another
-    whole, text = text.rstrip(), _complete_part(text)
+        return Conclusion()  # a row without its options: any named option may be a different one
+    stripped_text, text = text.rstrip(), _remove_incomplete_parts(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
     ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
     form = _ReplyForm(
-        ended, len(text) <= BRIEF, len(text) < len(whole), not ended and len(text) > SHORT
+        ended, len(text) <= BRIEF, len(text) < len(stripped_text), not ended and len(text) > SHORT
     )
     if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
-    tail = tail_of(text)
+    tail = find_tail(text)
     if form.is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
         return Conclusion()
-    return _of_tail(_plain_tail(tail, sample), sample, form)
+    return _conclude_tail(_normalise_tail(tail, sample), sample, form)
 
 
-def _of_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
-    """What the end of a reply concludes: an option with a tick, a chosen one, a conclusion."""
-    if marked := marked_right(tail, len(sample.labels)):
+def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
+    """Return the conclusion of the end of a reply: a ticked, chosen or concluded option."""
+    if marked := find_ticked_option(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
     is_chosen = may_choose(tail) and CHOSEN.search(tail)
     if form.is_cut and not is_chosen and not _names_all(tail, sample):
         return Conclusion()
-    parts = sentences_of(tail, sample)
-    if is_chosen and len(chosen := verdicts_of(parts, sample).chosen) == 1:
-        return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
-    label, passage = ("", "") if form.is_cut else _conclusion(parts, sample, form)
+    parts = split_sentences(tail, sample)
+    if is_chosen and len(chosen_labels := collect_verdicts(parts, sample).chosen_labels) == 1:
+        return Conclusion(chosen_labels.pop(), rule="discussion", passage=tail[-SHORT:])
+    label, passage = ("", "") if form.is_cut else _find_conclusion(parts, sample, form)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
     if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
-    return _discussed(parts, sample, ended=form.ended)
+    return _find_discussed_option(parts, sample, ended=form.is_complete)
 
 
-def _complete_part(text: str) -> str:
-    """A reply without a stub, a label that broke off and the form that was asked for."""
-    text = without_stub(text).rstrip()
+def _remove_incomplete_parts(text: str) -> str:
+    """Return a reply without a stub, a cut-off label and the requested answer format."""
+    text = remove_stub(text).rstrip()
     if text[-2:-1] in ("(", "["):
         text = _BROKEN_LABEL.sub("", text)
     if "[LETTER]" in text or "following format" in text:
@@ -155,56 +162,59 @@ def _complete_part(text: str) -> str:
     return text
 
 
-def _plain_tail(tail: str, sample: Sample) -> str:
-    """The end of a reply after its last correction, without asides and with labels for places."""
-    tail = _ASIDE.sub("", _after_correction(tail, sample))
+def _normalise_tail(tail: str, sample: Sample) -> str:
+    """Return the end of a reply after its last correction, with labels in place of ordinals."""
+    tail = _ASIDE.sub("", _text_after_correction(tail, sample))
     if has_chinese(tail):
-        tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
+        tail = tail.replace("; ", ",")  # as it was before `normalise_chinese` set remarks apart
     if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
-        tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
+        tail = _ORDINAL.sub(lambda match: _replace_ordinal(match, sample), tail)
     return tail
 
 
-def _discussed(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
-    """The option that a discussion leaves; a discussion that was cut off must be of all options."""
-    verdicts = verdicts_of(parts, sample)
-    if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
+def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
+    """Return the option that a discussion leaves.
+
+    A discussion that was cut off must cover all options.
+    """
+    verdicts = collect_verdicts(parts, sample)
+    if not ended and len(verdicts.right_labels | verdicts.wrong_labels) < len(sample.labels):
         return Conclusion()
-    value = called_right(verdicts, sample)
+    value = find_right_option(verdicts, sample)
     if value is None or any(_leaves_open(part, sample) for part in parts[-_FARTHEST:]):
         return Conclusion()
     return Conclusion(value, rule="discussion", passage=parts[-1].text.strip())
 
 
 def _leaves_open(part: Sentence, sample: Sample) -> bool:
-    """Whether a sentence apart from the list of options says that nothing can be concluded."""
-    sentence = spoken(part.text.strip())
-    return not part.item and _is_left_open(sentence) and not mentions(sentence, sample)
+    """Whether a sentence outside the list of options says that no conclusion is possible."""
+    sentence = normalise_formulas(part.text.strip())
+    return not part.item_label and _is_left_open(sentence) and not find_mentions(sentence, sample)
 
 
 def _names_all(text: str, sample: Sample) -> bool:
-    """Whether the letters of all labels are in a text, as in a discussion of all options."""
+    """Whether a text contains the letters of all labels, as a discussion of all options does."""
     return all(map(text.__contains__, sample.labels))
 
 
 class _ReplyForm(NamedTuple):
-    """The form of a reply."""
+    """The length and completeness of a reply."""
 
-    ended: bool
-    brief: bool
+    is_complete: bool
+    is_brief: bool
     has_stub: bool
-    """Whether the beginning of a further sentence was cut off."""
+    """Whether the reply ended with the beginning of another sentence."""
     is_cut: bool = False
-    """Whether it is long and breaks off; only a discussion of all options counts then."""
+    """Whether the reply is long and breaks off. Then only a discussion of all options counts."""
 
 
-# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the form
-# that was asked for.
+# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the
+# requested answer format.
 _FORM = re.compile(
     r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?"
     r"|[^.。\n]*? of the following format: ?['\"][^'\"\n]*+['\"]?"
 )
-# `A. A.D.A`: nothing but labels.
+# `A. A.D.A`: only labels.
 _ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 # `B选项正确`, `C is right`: a verdict that ends a reply without a full stop.
 _VERDICT_END = re.compile(r"(?:正确|错误|当选|\b(?:correct|right|incorrect|wrong|true|false))\Z")
@@ -214,145 +224,183 @@ _BROKEN_LABEL = re.compile(r"[(\[][A-Z]\Z")
 _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 
 
-def _after_correction(tail: str, sample: Sample) -> str:
-    """What follows the last word of correction, where it names an option."""
-    found = list(corrections_in(tail))
-    if not found:
+def _text_after_correction(tail: str, sample: Sample) -> str:
+    """Return the text after the last correction, or an empty text if it names no option."""
+    corrections = list(find_corrections(tail))
+    if not corrections:
         return tail
-    last = found[-1]
-    rest = tail[last.start() if last[0].startswith("改") else last.end() :]
-    is_asked = last[0].split()[-1:] and last[0].split()[-1].lower() in sample.text.lower()
-    if is_asked or _NEVER_DONE.search(tail, max(0, last.start() - 12), last.start()):
+    last_correction = corrections[-1]
+    corrected_text = tail[
+        last_correction.start() if last_correction[0].startswith("改") else last_correction.end() :
+    ]
+    is_question_word = (
+        last_correction[0].split()[-1:]
+        and last_correction[0].split()[-1].lower() in sample.text.lower()
+    )
+    if is_question_word or _NEVER_DONE.search(
+        tail, max(0, last_correction.start() - 12), last_correction.start()
+    ):
         return tail
-    return rest if mentions(spoken(rest), sample) else ""
+    return corrected_text if find_mentions(normalise_formulas(corrected_text), sample) else ""
 
 
 class _FinalSentence(NamedTuple):
-    """A sentence near the end of a reply, and what it says."""
+    """A sentence near the end of a reply, with its mentions of options."""
 
     part: Sentence
-    place: int
-    """The number of sentences after it."""
+    sentences_after: int
+    """The number of sentences that follow."""
     sentence: str
-    named: SentenceMentions
+    judged: SentenceMentions
     labels: set[str]
-    """The options that it asserts."""
+    """The labels of the options that the sentence asserts."""
     concludes: bool
     chooses: bool
 
     @property
     def mention(self) -> OptionMention:
-        """The mention that counts."""
-        return (self.named.asserted or self.named.discussed)[-1]
+        """The last asserted mention, or else the last discussed one."""
+        return (self.judged.asserted or self.judged.discussed)[-1]
 
 
-def _conclusion(
+def _find_conclusion(
     parts: Sequence[Sentence], sample: Sample, form: _ReplyForm
 ) -> tuple[str | None, str]:
-    """The option that the last conclusion asserts; None where a reply leaves it open.
+    """Return the option that the last conclusion asserts, or None if the reply leaves it open.
 
-    A sentence that names no option can only leave the answer open, which is looked at when another
-    sentence names one.
+    A sentence without an option can only leave the answer open. It is checked after an earlier
+    sentence names an option.
     """
-    passed: list[_Passed] = []
-    alone = len(parts) == 1
-    for place, part in enumerate(reversed(parts[-_FARTHEST:])):
-        sentence = spoken(part.text.strip())
-        if len(sentence) > 3 * SHORT or (place and not form.ended):
+    skipped_sentences: list[_SkippedSentence] = []
+    is_only_sentence = len(parts) == 1
+    for sentences_after, part in enumerate(reversed(parts[-_FARTHEST:])):
+        sentence = normalise_formulas(part.text.strip())
+        if len(sentence) > 3 * SHORT or (sentences_after and not form.is_complete):
             continue
-        if leaves_one(sentence, sample):
-            return left_over(parts, sample), part.text.strip()
-        may_count = _may_count(part, place, sentence, sample, form, alone=alone)
-        if place >= _NEAREST and not may_count and not _says_more(sentence, sample):
-            passed += [] if part.item else [_Passed(part, place, sentence)]
+        if leaves_one_option(sentence, sample):
+            return find_remaining_option(parts, sample), part.text.strip()
+        may_count = _may_be_conclusion(
+            part, sentences_after, sentence, sample, form, is_only_sentence=is_only_sentence
+        )
+        if sentences_after >= _NEAREST and not may_count and not _may_decide(sentence, sample):
+            skipped_sentences += (
+                [] if part.item_label else [_SkippedSentence(part, sentences_after, sentence)]
+            )
             continue
-        if not mentions(sentence, sample):
-            if not place and _answers(sentence, sample):
-                return None, ""  # it answers the question with something that is no option
-            if not part.item:
-                if place < _NEAREST and _is_left_open(sentence) and not may_leave_one(parts):
+        if not find_mentions(sentence, sample):
+            if not sentences_after and _repeats_question(sentence, sample):
+                return None, ""  # it answers the question with a value that is not an option
+            if not part.item_label:
+                if (
+                    sentences_after < _NEAREST
+                    and _is_left_open(sentence)
+                    and not may_leave_one_option(parts)
+                ):
                     return None, ""
-                passed.append(_Passed(part, place, sentence))
+                skipped_sentences.append(_SkippedSentence(part, sentences_after, sentence))
             continue
         if _is_unknown(sentence, sample):
             return None, ""
-        if label := chosen_in(sentence, sample):
-            return _unless_open(label, part, passed, sample)
-        look = _look_at(part, place, sentence, sample) if may_count else None
-        if look is None or not _counts(look, form, alone=alone):
-            passed += [] if part.item else [_Passed(part, place, sentence)]
+        if label := find_chosen_option(sentence, sample):
+            return _conclude_unless_open(label, part, skipped_sentences, sample)
+        analysis = _analyse_sentence(part, sentences_after, sentence, sample) if may_count else None
+        if analysis is None or not _is_conclusion(
+            analysis, form, is_only_sentence=is_only_sentence
+        ):
+            skipped_sentences += (
+                [] if part.item_label else [_SkippedSentence(part, sentences_after, sentence)]
+            )
             continue
-        later = {label for each in passed for label in _look_at(*each, sample).labels}
-        if look.named.is_open or len(look.labels) > 1 or later - look.labels:
+        later_labels = {
+            label
+            for skipped_sentence in skipped_sentences
+            for label in _analyse_sentence(*skipped_sentence, sample).labels
+        }
+        if analysis.judged.is_open or len(analysis.labels) > 1 or later_labels - analysis.labels:
             return None, ""
-        label = _one_label(look, parts, form, sample)
-        if label and not _is_sure(look, label, parts, form, sample):
+        label = _find_single_label(analysis, parts, form, sample)
+        if label and not _is_sure(analysis, label, parts, form, sample):
             return None, ""
         if label:
-            return _unless_open(label, part, passed, sample)
+            return _conclude_unless_open(label, part, skipped_sentences, sample)
     return "", ""
 
 
-class _Passed(NamedTuple):
-    """A sentence that concludes nothing; it is looked at when an earlier one does."""
+class _SkippedSentence(NamedTuple):
+    """A sentence without a conclusion. It is checked when an earlier sentence has one."""
 
     part: Sentence
-    place: int
+    sentences_after: int
     sentence: str
 
 
-def _says_more(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence that does not choose may still name what to choose, or leave it open."""
-    return UNDETERMINED.search(sentence) is not None or chosen_in(sentence, sample) != ""
+def _may_decide(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence without a choice may still name the choice or leave it open."""
+    return UNDETERMINED.search(sentence) is not None or find_chosen_option(sentence, sample) != ""
 
 
-def _unless_open(
-    label: str, part: Sentence, passed: Sequence[_Passed], sample: Sample
+def _conclude_unless_open(
+    label: str, part: Sentence, skipped_sentences: Sequence[_SkippedSentence], sample: Sample
 ) -> tuple[str | None, str]:
-    """What a sentence concludes, unless a later one says that nothing can be concluded."""
+    """Return the conclusion of a sentence, or None if a later sentence leaves the answer open."""
     is_open = any(
-        _is_left_open(each.sentence) and not mentions(each.sentence, sample) for each in passed
+        _is_left_open(passed_sentence.sentence)
+        and not find_mentions(passed_sentence.sentence, sample)
+        for passed_sentence in skipped_sentences
     )
     return (None, "") if is_open else (label, part.text.strip())
 
 
 def _is_left_open(sentence: str) -> bool:
-    """Whether a sentence without an option says that none is right, or that nothing is known."""
+    """Whether a sentence says that no option is right or that no conclusion is possible."""
     return bool(_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
 
 
 def _is_unknown(sentence: str, sample: Sample) -> bool:
-    """Whether a clause says that nothing can be concluded and then names options."""
-    first = mentions(sentence, sample)[0]
-    undetermined = UNDETERMINED.search(sentence, 0, first.start) if first.start else None
+    """Whether a sentence says that no conclusion is possible and then names options."""
+    first_mention = find_mentions(sentence, sample)[0]
+    undetermined = (
+        UNDETERMINED.search(sentence, 0, first_mention.start) if first_mention.start else None
+    )
     if undetermined is None or undetermined[0] in sample.text:
         return False
-    between = sentence[undetermined.end() : first.start].partition("(")[0]
+    between = sentence[undetermined.end() : first_mention.start].partition("(")[0]
     return "," not in between and not concludes(between)
 
 
-def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _FinalSentence:
-    """What a sentence that names an option says."""
-    answers = _answers(sentence, sample)
+def _analyse_sentence(
+    part: Sentence, sentences_after: int, sentence: str, sample: Sample
+) -> _FinalSentence:
+    """Return the analysis of a sentence that names an option."""
+    answers = _repeats_question(sentence, sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
-    named = judge(sentence, sample)
-    if not place and answers and not named.is_any:
-        named = SentenceMentions(
+    judged = judge_options(sentence, sample)
+    if not sentences_after and answers and not judged.names_any_option:
+        judged = SentenceMentions(
             is_open=True
-        )  # it answers the question with something that is no option
-    labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
-    return _FinalSentence(part, place, sentence, named, labels, is_conclusion, chooses)
+        )  # it answers the question with a value that is not an option
+    labels = _find_asserted_labels(sentence, judged, is_conclusion or "=" in sentence)
+    return _FinalSentence(part, sentences_after, sentence, judged, labels, is_conclusion, chooses)
 
 
-def _may_count(
-    part: Sentence, place: int, sentence: str, sample: Sample, form: _ReplyForm, *, alone: bool
+def _may_be_conclusion(
+    part: Sentence,
+    sentences_after: int,
+    sentence: str,
+    sample: Sample,
+    form: _ReplyForm,
+    *,
+    is_only_sentence: bool,
 ) -> bool:
-    """Whether `_counts` may hold for a sentence; cheaper, since options are not judged."""
-    if alone or not part.item:
-        if place == 0 and not form.has_stub:
+    """Whether `_is_conclusion` may hold for a sentence.
+
+    This check is cheaper, since it does not judge the options.
+    """
+    if is_only_sentence or not part.item_label:
+        if sentences_after == 0 and not form.has_stub:
             return True
-        if place == 1 and form.brief:
+        if sentences_after == 1 and form.is_brief:
             return True
     return _chooses(sentence, sample)
 
@@ -360,79 +408,96 @@ def _may_count(
 def _chooses(sentence: str, sample: Sample) -> bool:
     """Whether a sentence chooses or concludes."""
     return (
-        concludes(sentence) or _CHOOSES.search(sentence) is not None or _answers(sentence, sample)
+        concludes(sentence)
+        or _CHOOSES.search(sentence) is not None
+        or _repeats_question(sentence, sample)
     )
 
 
-def _counts(look: _FinalSentence, form: _ReplyForm, *, alone: bool) -> bool:
-    """Whether a sentence is where a conclusion may be: it chooses, or it is the last one."""
-    if look.part.item and not alone:
-        apart = [
-            each
-            for each in look.named.asserted
-            if each.label != look.part.item or (look.concludes and each.start > _HEADING)
+def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, is_only_sentence: bool) -> bool:
+    """Whether a sentence may contain the conclusion: it chooses, or it is the last sentence."""
+    if analysis.part.item_label and not is_only_sentence:
+        independent_mentions = [
+            mention
+            for mention in analysis.judged.asserted
+            if mention.label != analysis.part.item_label
+            or (analysis.concludes and mention.start > _HEADING)
         ]
-        return look.chooses and bool(apart) and not any(each.by_text for each in apart)
-    if look.place == 0 and not form.has_stub:
+        return (
+            analysis.chooses
+            and bool(independent_mentions)
+            and not any(independent_mention.is_text for independent_mention in independent_mentions)
+        )
+    if analysis.sentences_after == 0 and not form.has_stub:
         return True
-    return look.chooses or (look.place == 1 and form.brief)
+    return analysis.chooses or (analysis.sentences_after == 1 and form.is_brief)
 
 
-def _one_label(
-    look: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+def _find_single_label(
+    analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> str:
-    """The one option that a sentence asserts, or the only one that it discusses."""
-    named, labels = look.named, look.labels
-    others = {each.label for each in named.discussed} - labels
-    if not labels and len(others) == 1:
-        may_mean = look.chooses and not named.discussed[0].by_text
+    """Return the one option that a sentence asserts, or the only one that it discusses."""
+    judged, labels = analysis.judged, analysis.labels
+    discussed_labels = {mention.label for mention in judged.discussed} - labels
+    if not labels and len(discussed_labels) == 1:
+        may_be_answer = analysis.chooses and not judged.discussed[0].is_text
         if sample.asks_for_wrong:
-            may_mean = may_mean and WRONG.search(look.sentence) is not None
-        if may_mean or _is_only_one(look, parts, form, sample):
-            labels, others = others, set()
-    if len(labels) != 1 or (others and not look.chooses):
+            may_be_answer = may_be_answer and WRONG.search(analysis.sentence) is not None
+        if may_be_answer or _is_only_one(analysis, parts, form, sample):
+            labels, discussed_labels = discussed_labels, set()
+    if len(labels) != 1 or (discussed_labels and not analysis.chooses):
         return ""
-    if _calls_true(look.sentence, look.mention, sample) is False:
+    if _calls_true(analysis.sentence, analysis.mention, sample) is False:
         return ""
     return next(iter(labels))
 
 
 def _is_sure(
-    look: _FinalSentence, label: str, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+    analysis: _FinalSentence,
+    label: str,
+    parts: Sequence[Sentence],
+    form: _ReplyForm,
+    sample: Sample,
 ) -> bool:
-    """Whether nothing speaks against the option that a sentence concludes."""
-    sentence, last = look.sentence, look.mention
-    at_end = not sentence[last.end :].strip(AROUND)
-    if not form.ended and not (at_end and _is_firm(sentence, last)):
+    """Whether there is no evidence against the option that a sentence concludes."""
+    sentence, last_mention = analysis.sentence, analysis.mention
+    at_end = not sentence[last_mention.end :].strip(AROUND)
+    if not form.is_complete and not (at_end and _is_firm(sentence, last_mention)):
         return False
-    if not at_end and _NOT_LISTED.search(sentence, last.end):
+    if not at_end and _NOT_LISTED.search(sentence, last_mention.end):
         return False  # `it is 3.2 V, but this is not an option`
-    is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
-    if is_number and not (look.concludes or form.brief):
+    is_number = last_mention.is_text and any(
+        map(str.isdigit, sentence[last_mention.start : last_mention.end])
+    )
+    if is_number and not (analysis.concludes or form.is_brief):
         return False  # a number on the way to another
-    decides_at = last.start if last.by_text else len(sentence)
-    if look.concludes or _DECIDES.search(sentence, 0, decides_at):
+    decides_at = last_mention.start if last_mention.is_text else len(sentence)
+    if analysis.concludes or _DECIDES.search(sentence, 0, decides_at):
         return True
-    earlier = parts[: len(parts) - look.place - 1]
-    return not _says_other(earlier, label, sample, chooses=look.chooses)
+    earlier_sentences = parts[: len(parts) - analysis.sentences_after - 1]
+    return not _asserts_another_option(earlier_sentences, label, sample, chooses=analysis.chooses)
 
 
-def _concluded_labels(sentence: str, named: SentenceMentions, is_conclusion: bool) -> set[str]:
-    """The options that a sentence asserts; of several those after its last word of conclusion."""
-    labels = {each.label for each in named.asserted}
+def _find_asserted_labels(sentence: str, judged: SentenceMentions, is_conclusion: bool) -> set[str]:
+    """Return the options that a sentence asserts; of several those after its last conclusion."""
+    labels = {mention.label for mention in judged.asserted}
     if len(labels) > 1 and is_conclusion:
         begin = max((match.end() for match in CONCLUDES.finditer(sentence)), default=-1)
-        labels = {each.label for each in named.asserted if each.start >= begin >= 0} or labels
+        labels = {
+            asserted_mention.label
+            for asserted_mention in judged.asserted
+            if asserted_mention.start >= begin >= 0
+        } or labels
     return labels
 
 
-# Right before the end of a reply without a full stop: `is `, `: `, `为`.
+# Directly before the end of a reply without a full stop: `is `, `: `, `为`.
 _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
 
 
-def _is_firm(sentence: str, last: OptionMention) -> bool:
+def _is_firm(sentence: str, last_mention: OptionMention) -> bool:
     """Whether the last mention of a sentence without a full stop is an answer: ``it is B``."""
-    return not last.by_text or _IS.search(sentence, 0, last.start) is not None
+    return not last_mention.is_text or _IS.search(sentence, 0, last_mention.start) is not None
 
 
 # `It might be the `: before an option at the end of a sentence.
@@ -443,30 +508,38 @@ _MAY_BE = re.compile(
 
 
 def _is_only_one(
-    look: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+    analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> bool:
-    """Whether a short reply speaks of no other option than the one that it only discusses."""
-    mention, sentence = look.named.discussed[0], look.sentence
-    is_said = not (mention.by_text or mention.weak) or _MAY_BE.search(sentence, 0, mention.start)
-    is_looked_at = LOOKED_AT.search(sentence, 0, mention.start)
-    if not (form.brief and form.ended and is_said) or is_looked_at:
+    """Whether a short reply mentions only the option that its sentence discusses."""
+    mention, sentence = analysis.judged.discussed[0], analysis.sentence
+    is_named_firmly = not (mention.is_text or mention.is_weak) or _MAY_BE.search(
+        sentence, 0, mention.start
+    )
+    is_looked_at = CONSIDERED.search(sentence, 0, mention.start)
+    if not (form.is_brief and form.is_complete and is_named_firmly) or is_looked_at:
         return False
-    spoken_of = {each.label for part in parts for each in mentions(spoken(part.text), sample)}
-    return spoken_of == {mention.label}
+    mentioned_labels = {
+        named_mention.label
+        for part in parts
+        for named_mention in find_mentions(normalise_formulas(part.text), sample)
+    }
+    return mentioned_labels == {mention.label}
 
 
-def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, chooses: bool) -> bool:
+def _asserts_another_option(
+    parts: Sequence[Sentence], label: str, sample: Sample, *, chooses: bool
+) -> bool:
     """Whether an earlier sentence asserts another option: ``A is right. B is right.``
 
-    Before a sentence that itself chooses, only a conclusion counts.
+    If the last sentence chooses, only earlier conclusions count.
     """
     for part in parts[-_FARTHEST:]:
-        if part.item or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
+        if part.item_label or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
             continue
         if sample.asks_for_wrong and RIGHT.search(part.text) and not WRONG.search(part.text):
-            continue  # what is right is not what is asked for
-        named = judge(spoken(part.text.strip()), sample)
-        if {mention.label for mention in named.asserted} - {label}:
+            continue  # the question does not ask for the right option
+        judged = judge_options(normalise_formulas(part.text.strip()), sample)
+        if {mention.label for mention in judged.asserted} - {label}:
             return True
     return False
 
@@ -474,39 +547,39 @@ def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, choose
 _LEAST_WORDS = 3
 
 
-def _answers(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence repeats most words of the question that is asked."""
-    words = _words_asked(sample.text)
+def _repeats_question(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence repeats most words of the question."""
+    words = _question_words(sample.text)
     return len(words) >= _LEAST_WORDS and 4 * len(
         words.intersection(LONG_WORD.findall(sentence.lower()))
     ) >= 3 * len(words)
 
 
 @lru_cache(maxsize=8)
-def _words_asked(text: str) -> set[str]:
-    """The long words of the sentence in which a question asks."""
+def _question_words(text: str) -> set[str]:
+    """Return the long words of the last sentence of a question."""
     end = text.find("\nOptions:")
-    asked = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
-    asked = asked[max(map(asked.rfind, (". ", "? ", "\n"))) + 1 :]
-    return set(LONG_WORD.findall(asked.lower())) - ASKING
+    stem = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
+    stem = stem[max(map(stem.rfind, (". ", "? ", "\n"))) + 1 :]
+    return set(LONG_WORD.findall(stem.lower())) - QUESTION_WORDS
 
 
-def _calls_true(sentence: str, last: OptionMention, sample: Sample) -> bool | None:
-    """Whether a sentence about one option says what the question asks for; None if it does not say.
+def _calls_true(sentence: str, last_mention: OptionMention, sample: Sample) -> bool | None:
+    """Whether a sentence calls its option the one that the question asks for; None if unknown.
 
-    Where the wrong statement is asked for, ``B is correct`` says that B is not the answer.
+    If the question asks for the wrong statement, ``B is correct`` means that B is not the answer.
     """
     if not sample.asks_for_wrong or CHOSEN.search(sentence):
         return None
-    remark = " ".join(clause for clause, labels in remarks(sentence, sample) if labels)
+    remark = " ".join(clause for clause, labels in split_remarks(sentence, sample) if labels)
     if WRONG.search(remark):
         return True
-    is_end = not sentence[last.end :].strip(AROUND)
+    is_end = not sentence[last_mention.end :].strip(AROUND)
     return None if is_end and not RIGHT.search(remark) else False
 
 
-def _named_by_place(match: re.Match[str], sample: Sample) -> str:
-    """An option's label in place of its number: ``option B`` for ``the second option``."""
+def _replace_ordinal(match: re.Match[str], sample: Sample) -> str:
+    """Return ``option B`` for a match of ``the second option``."""
     if match[3] or match[4]:
         place = "一二三四五六七八九十".index(match[3] or match[4])
     else:

@@ -1,20 +1,22 @@
-"""What takes an answer back or sets a second one beside it, and which of several answers counts.
+"""Rules for words that retract an answer or add a second one, and the choice between answers.
 
-`standing_of` looks at what stands before a marker (``I do not think that the answer is``); other
-rules at what follows an answer: ``(B) or maybe (A)`` offers two answers, ``B, not C`` names one,
-and ``B. A is too early`` goes on to discuss another. All patterns are possessive and linear.
+`announcement_status` checks the text before a marker (``I do not think that the answer is``). Other
+rules check the text after an answer. ``(B) or maybe (A)`` offers two answers. ``B, not C`` names
+one answer. ``B. A is too early`` continues with a discussion of another option. All patterns are
+possessive and linear.
 
-A reply may state an answer, take it back and state another; or state it and go on to a summary, an
-imagined next task, a list of other tasks' answers. Position alone cannot tell these apart, so the
-text between two answers decides (`decide`):
+A reply may state an answer, retract it and state another. It may also state an answer and continue
+with a summary, an imagined next task or a list of answers to other tasks. Position alone cannot
+distinguish these cases. Therefore the text between two answers decides (`decide`):
 
-1. a word of correction makes the later one count (``Wait``, ``I made a mistake``, ``更正``), and
-   so do a later ``final answer``, the protocol's own marker after another wording, and an answer
-   with which the reply ends after new reasoning;
-2. of several answers in one line the last ends the reasoning, unless they answer the parts of a
-   question, ``(a) … (b) …``, or merely stand side by side: then none of them is the answer;
-3. a loop that goes on to other answers leaves none, unless the first was given twice before;
-4. otherwise the first answer ends the reasoning of this question, and what follows is run-on.
+1. The later answer counts after a word of correction (``Wait``, ``I made a mistake``, ``更正``). It
+   also counts after ``final answer``, if it has the marker of the protocol and the earlier one has
+   another wording, or if the reply ends with it after new reasoning.
+2. Of several answers in one line the last one counts. There is no answer if they answer the parts
+   of a question, ``(a) … (b) …``, or if there is no reasoning between them.
+3. A loop that continues with other answers has no answer, unless it gave the first one twice
+   before.
+4. Otherwise the first answer counts, and the text after it is run-on text.
 """
 
 from __future__ import annotations
@@ -29,42 +31,42 @@ from keju.answers.sentences import UNLESS_FORCED, has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 
-Standing = Literal["stated", "denied", "alternative"]
+AnnouncementStatus = Literal["stated", "denied", "alternative"]
 
 REACH = 80
-"""Characters before a marker that can still say something about it."""
+"""The number of characters before a marker that may deny or qualify it."""
 
-_SENTENCE_ENDS = ".\n!?;。；"
-HARMLESS = frozenset(
+_SENTENCE_END_SIGNS = ".\n!?;。；"
+PLAIN_LEAD_INS = frozenset(
     f"{opening}{word}".strip()
     for opening in ("", "so ", "so, ", "thus, ", "therefore, ", "hence, ")
     for word in ("", "the ", "final ", "the final ", "the correct ", "correct ")
 )
-"""Nearly all that really stands before a marker; what says more is looked at closely."""
+"""The usual texts before a marker. Any other text is checked with patterns."""
 
-# ` the final correct `: what may stand between a denial and its marker, up to the marker.
-_THE = (
+# ` the final correct `: words between a denial and its marker, up to the marker.
+_WORDS_BEFORE_MARKER = (
     r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
     r"|good)\b)*+[\s*_]*+\Z"
 )
 # `not`, `don't`, `doubt`; not `no doubt`, `without a doubt`.
-_NEVER = (
+_NEGATION = (
     r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|\bden(?:y|ies)"
     r"|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3})"
 )
 # ` is it true`, in `not is it true that the answer is`.
-_GLUE = (
+_WORDS_AFTER_NEGATION = (
     r"(?:\s+(?:it|is|was|be|to|the|a|my|our|case|true|correct|right|certain|sure|clear|evident"
     r"|obvious|likely|possible|plausible|think|believe|say|mean|claim|agree|suggest|conclude"
     r"|expect|feel|know|convinced|necessarily|really|at|all|opinion|view|can|we|i|said)\b)*+"
 )
 # ` really think`, in `not really think the answer is`.
-_SAYING = (
+_NEGATED_SPEECH = (
     r"(?:\s+(?:really|necessarily|to|be)\b)*+\s+(?:think|believe|say|mean|claim|agree|suggest"
     r"|conclude|expect|feel|know|sure|certain|convinced|saying|thinking)"
 )
-# Somebody else's answer: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
-OTHERS = (
+# The answer of another person: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
+OTHER_PEOPLE = (
     r"\b(?:one|some|others?|you|people|many|most|students?|someone|somebody|readers?|critics?)"
     r"(?: (?:people|readers|students|of us))? (?:might|may|could|would|will|often|tend to)\b"
     r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
@@ -76,15 +78,15 @@ OTHERS = (
 # Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
 # the`; `if it were the`; `我不认为正确`, `如果`; `不应该`, `无法直接`. Not `it is not D, so the`.
 _DENIAL = re.compile(
-    rf"{_NEVER}{_GLUE}\s+that{_THE}|{_NEVER}{_SAYING}{_THE}|{_NEVER}(?:\s+necessarily)?{_THE}"
+    rf"{_NEGATION}{_WORDS_AFTER_NEGATION}\s+that{_WORDS_BEFORE_MARKER}|{_NEGATION}{_NEGATED_SPEECH}{_WORDS_BEFORE_MARKER}|{_NEGATION}(?:\s+necessarily)?{_WORDS_BEFORE_MARKER}"
     rf"|\b(?:wrong|incorrect|false|untrue|invalid|no)\s+(?:final\s+)?\Z"
     rf"|\b(?:wrong|incorrect|false|untrue|unlikely|impossible|implausible|doubtful)"
-    rf"(?:\s+to\s+\w{{1,10}})?\s+that{_THE}"
-    rf"|\bif the answer\b[^.]*\band{_THE}"
+    rf"(?:\s+to\s+\w{{1,10}})?\s+that{_WORDS_BEFORE_MARKER}"
+    rf"|\bif the answer\b[^.]*\band{_WORDS_BEFORE_MARKER}"
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
-    rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
-    rf"|(?:{OTHERS})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
-    rf"|choose"
+    rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_WORDS_BEFORE_MARKER}"
+    rf"|(?:{OTHER_PEOPLE})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer"
+    rf"|pick|choose"
     r"|conclude))?(?: that)?(?: the)?(?: \w+)?\s?\Z"
     rf"|(?:如果|假如|倘若|假若|要是|假设|(?<![一-龥])若(?!干))[^。;；\n]*?(?:那么?|则|就|会|可能"
     rf"|应该?)?"
@@ -97,9 +99,9 @@ _DENIAL = re.compile(
     r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
     re.IGNORECASE,
 )
-# A part of every English match of `_DENIAL` in small letters; quicker to find than a pattern. The
-# `no` is that of `not`, `cannot` and `nor` too.
-_DENYING = (
+# A part of every English match of `_DENIAL` in lower case; quicker to find than a pattern. The
+# `no` also covers `not`, `cannot` and `nor`.
+_DENIAL_STEMS = (
     "no", "never", "n't", "hardly", "neither", "den", "doubt", "wrong", "incorrect", "false",
     "untrue", "invalid", "unlikely", "impossible", "implausible", "if", "whether", "unless",
     "suppos", "assum", "imagine", "might", "may", "could", "would", "will", "often", "tend to",
@@ -108,7 +110,7 @@ _DENYING = (
 # `otherwise `, `or maybe the `; `否则`, `要么，`. Not `for the `.
 _ALTERNATIVE = re.compile(
     rf"\b(?:or|otherwise|alternatively),?(?:\s+(?:else|maybe|perhaps|possibly|even|that)\b)*+"
-    rf"{_THE}|(?:否则|或者|要么)[,，]?\s?\Z",
+    rf"{_WORDS_BEFORE_MARKER}|(?:否则|或者|要么)[,，]?\s?\Z",
     re.IGNORECASE,
 )
 
@@ -116,33 +118,33 @@ _ALTERNATIVE = re.compile(
 SUPPOSES = re.compile(
     rf"\b(?:if{UNLESS_FORCED}|unless|suppos(?:e|ing)|assuming"
     r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
-    rf"|(?<![一-龥])若(?!干)|{OTHERS}",
+    rf"|(?<![一-龥])若(?!干)|{OTHER_PEOPLE}",
     re.IGNORECASE,
 )
-"""What makes a sentence a supposition, or what others may say."""
+"""Words of a supposition, or of an opinion of other people."""
 
 
 # `answer would be`, after `if it were so, the`.
 _WOULD = re.compile(r"[Aa]nswer would\b")
 
 
-STATED = (". The ", ". So the ")
-"""What most often comes before a marker; it states what follows."""
+STATED_PREFIXES = (". The ", ". So the ")
+"""The most frequent texts before a marker. The answer after them is stated."""
 
 
-def standing_of(text: str, start: int) -> Standing:
-    """What the sentence before the marker at `start` makes of it.
+def announcement_status(text: str, start: int) -> AnnouncementStatus:
+    """Return whether the sentence before the marker at `start` states, denies or qualifies it.
 
-    ``It is not the case that the answer is`` denies what follows, ``if the answer is`` supposes it;
-    ``otherwise the answer is`` is one branch of two.
+    ``It is not the case that the answer is`` denies the answer. ``if the answer is`` supposes it
+    and also counts as a denial. ``otherwise the answer is`` is one of two alternatives.
     """
-    if text.endswith(STATED, 0, start):
+    if text.endswith(STATED_PREFIXES, 0, start):
         return "stated"
-    if start < 2 or text[start - 2] in _SENTENCE_ENDS or text[start - 1] == "\n":
+    if start < 2 or text[start - 2] in _SENTENCE_END_SIGNS or text[start - 1] == "\n":
         return "stated"
     before = text[max(0, start - REACH) : start]
-    clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
-    if clause.strip(" *_#").lower() in HARMLESS:
+    clause = before[1 + max(map(before.rfind, _SENTENCE_END_SIGNS)) :]
+    if clause.strip(" *_#").lower() in PLAIN_LEAD_INS:
         return "stated"
     if _denies(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
         return "denied"
@@ -151,42 +153,42 @@ def standing_of(text: str, start: int) -> Standing:
 
 @lru_cache(maxsize=64)
 def _denies(clause: str) -> bool:
-    """Whether what stands before a marker takes back what it announces; loops ask it again."""
-    if clause.isascii() and not any(map(clause.lower().__contains__, _DENYING)):
+    """Whether the text before a marker denies its answer. The cache helps with looping replies."""
+    if clause.isascii() and not any(map(clause.lower().__contains__, _DENIAL_STEMS)):
         return False
     return _DENIAL.search(clause) is not None
 
 
-# `answer is`, `Answer would be`; `答案是`: what a sentence may take back.
+# `answer is`, `Answer would be`; `答案是`: markers that a sentence may deny.
 _MARKER = re.compile(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
 _MARKER_STEMS = ("nswer ", "案")
-"""What follows the first letter of every match of it; quicker to find than a pattern."""
-# What ends the part of a sentence that a denial reaches: `, so`, `。`; not the comma of `1,000`.
+"""The text after the first letter of every match of `_MARKER`; quicker to find than a pattern."""
+# The end of the part of a sentence that a denial covers: `, so`, `。`; not the comma of `1,000`.
 _PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
 
 
-def without_denied(text: str) -> str:
-    """A text without the parts of sentences that take back, or only suppose, what they announce.
+def remove_denied_parts(text: str) -> str:
+    """Return a text without the parts of sentences that deny or suppose the answer they announce.
 
-    ``I do not think that the answer is No.`` leaves nothing in which a rule could find ``No``.
+    Keju removes ``I do not think that the answer is No.``, so no rule finds ``No`` there.
     """
     if "nswer" not in text and "答案" not in text:
         return text
-    kept: list[str] = []
-    place = 0
-    for at in _markers(text):
-        if at < place or standing_of(text, at) != "denied":
+    kept_parts: list[str] = []
+    position = 0
+    for marker_start in _find_markers(text):
+        if marker_start < position or announcement_status(text, marker_start) != "denied":
             continue
-        nearest = max(place, at - REACH)
-        begin = max(text.rfind(end, nearest, at) for end in _SENTENCE_ENDS) + 1
-        part = _PART_END.search(text, at)
-        kept.append(text[place : begin or nearest])
-        place = part.start() if part else len(text)
-    return "".join([*kept, text[place:]]) if kept else text
+        nearest = max(position, marker_start - REACH)
+        begin = max(text.rfind(end, nearest, marker_start) for end in _SENTENCE_END_SIGNS) + 1
+        part = _PART_END.search(text, marker_start)
+        kept_parts.append(text[position : begin or nearest])
+        position = part.start() if part else len(text)
+    return "".join([*kept_parts, text[position:]]) if kept_parts else text
 
 
-def _markers(text: str) -> list[int]:
-    """Where the matches of `_MARKER` begin, in order."""
+def _find_markers(text: str) -> list[int]:
+    """Return the positions at which matches of `_MARKER` begin, in order."""
     starts = []
     for stem in _MARKER_STEMS:
         at = text.find(stem)
@@ -199,11 +201,11 @@ def _markers(text: str) -> list[int]:
 
 # --- between two answers and after them -------------------------------------------------------
 
-Strength = Literal["either", "joined", "apart"]
-"""An alternative; one more beside it; or merely next to it, where a remark may begin."""
+LinkStrength = Literal["either", "joined", "apart"]
+"""An alternative answer, an additional answer, or a following text that may be a remark."""
 
 # Words that join two answers: `A or B`, `A 以及 B`; not the `or` of `for`.
-_WORDS = (
+_LINK_WORDS = (
     r"(?<![A-Za-z])(?:and/or|or|and|nor|even|maybe|perhaps|possibly|probably|potentially|also"
     r"|then|but|yet"
     r"|alternatively|either|both|else|otherwise|vs|versus|plus|through|to|as well as|followed by"
@@ -212,10 +214,10 @@ _WORDS = (
 )
 LINK = re.compile(
     rf"(?:[\s*_`$\"'”’)\].}}/&+|,、，;；:：~～\-–—→⇒>=。]|\(\s?(?=(?:or|and|maybe|perhaps|possibly"
-    rf"|alternatively|also)\b)|{_WORDS})*+",
+    rf"|alternatively|also)\b)|{_LINK_WORDS})*+",
     re.IGNORECASE,
 )
-"""All that can stand between two joined answers, ``) or maybe (``; matches nothing at all, too."""
+"""The text between two joined answers, ``) or maybe (``. It also matches an empty text."""
 
 # `or maybe`, `/`, `还是`: one of the two; not `and`.
 _EITHER = re.compile(
@@ -224,12 +226,12 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 # `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
-_JOINT = re.compile(rf"[&+,、，]|{_WORDS}", re.IGNORECASE)
+_JOINT = re.compile(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
 
-FINAL = re.compile(
+COMPLETE_ANSWER_END = re.compile(
     r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
 )
-"""What follows an answer that stands for itself: ``.``, ``, or``, `` because``; not `` is too``."""
+"""The text after a complete answer: ``.``, ``, or``, `` because``; not `` is too``."""
 
 NEGATIVE = re.compile(
     r"[\s*_`\"'”’)\]]*+(?:,\s?)?"
@@ -244,9 +246,9 @@ NEGATIVE = re.compile(
     r"|错|误|排除|矛盾))",
     re.IGNORECASE,
 )
-"""What follows an answer that is named only to say that it is wrong: `` is wrong``, ``项错误``.
+"""The text after an answer that calls it wrong: `` is wrong``, ``项错误``.
 
-``B不是C`` says so of C and not of B.
+``B不是C`` calls C wrong and not B.
 """
 
 # The end of `B rather than the option (`, `B，而不是`; not of `B is no more than a guess, so`.
@@ -258,7 +260,7 @@ REJECTS = re.compile(
     r"(?:选项)?[\s(*]*\Z",
     re.IGNORECASE,
 )
-"""The end of what stands before a further answer that is rejected."""
+"""The end of the text before another answer that is rejected."""
 # `since`, `due`, `因为`; not `as well`, `in which case`, `而且`.
 EXPLAINS = re.compile(
     r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where"
@@ -267,7 +269,7 @@ EXPLAINS = re.compile(
     r"|因为|由于|因此|所以|而(?!且)",
     re.IGNORECASE,
 )
-"""The beginning of a reason: what is named after it is only discussed."""
+"""The beginning of a reason. Options that are named after it are only discussed."""
 # The end of `C if it rains, otherwise the answer is (`; not of `C, or (`, which `LINK` matches.
 OFFERS = re.compile(
     r"\b(?:or else|otherwise|alternatively|or maybe|or perhaps|or possibly|or even|in which case)\b"
@@ -275,57 +277,57 @@ OFFERS = re.compile(
     r"(?:the |an? )?(?:option |choice )?[\s*(\[]*\Z",
     re.IGNORECASE,
 )
-"""The end of what stands before a further answer that is offered."""
+"""The end of the text before another answer that is offered."""
 # `. `, `?"`, `。`; not the point of `3.5` or of `A vs. B`.
 SENTENCE_END = re.compile(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！？；\n]")
-"""Where a sentence ends, and with it what is said of an answer."""
+"""The end of a sentence, and of its statement about an answer."""
 
 
-def strength_of(link: str) -> Strength:
-    """How firmly what was matched by `LINK` joins two answers."""
+def link_strength(link: str) -> LinkStrength:
+    """Return how firmly a text that `LINK` matched joins two answers."""
     if _EITHER.search(link):
         return "either"
     return "joined" if _JOINT.search(link) else "apart"
 
 
-def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
-    """Whether an answer that `link` joins to another one stands beside it as a second answer.
+def is_second_answer(text: str, link: str, end: int, after: int) -> bool:
+    """Whether an answer that `link` joins to another one is a second answer.
 
-    It ends at `end`, and with its own option's text at `after`. A remark that it is wrong does not
-    count, nor does a sentence that merely begins with it.
+    It ends at `end`, and the text of its option ends at `after`. The answer does not count if a
+    remark calls it wrong, or if it only begins a sentence.
     """
-    strength = strength_of(link)
+    strength = link_strength(link)
     if strength == "either":
         return True
     if NEGATIVE.match(text, end):
         return False
-    return strength == "joined" or FINAL.match(text, after) is not None
+    return strength == "joined" or COMPLETE_ANSWER_END.match(text, after) is not None
 
 
 class StatementSpan(NamedTuple):
-    """A statement, and where in the text its marker begins and ends."""
+    """A statement with the positions of the beginning and end of its marker."""
 
     statement: AnswerStatement
     start: int
     end: int
-    strict: bool
-    """Whether the protocol's own marker announces it."""
+    is_strict: bool
+    """Whether the marker of the protocol announces the statement."""
 
 
 class Decision(NamedTuple):
-    """The statement that counts, and what else the reply says."""
+    """The statement that counts, and another answer of the reply."""
 
-    stated: StatementSpan
-    other: str | None = None
+    deciding_span: StatementSpan
+    other_value: str | None = None
     """Another answer that the reply gives."""
-    by_order: bool = False
-    """Whether nothing but their order decided between the two."""
+    by_order_only: bool = False
+    """Whether only the order decided between the two answers."""
 
 
 Relation = Literal["corrected", "beside", "run-on"]
 
-_REACH = 1500
-"""Characters after an answer, and before the next one, in which a correction is looked for."""
+_CORRECTION_REACH = 1500
+"""The number of characters after an answer, and before the next, searched for a correction."""
 
 # Anywhere between two answers: `Wait`, `let me double-check`, `I made a mistake`, `that is not
 # right`, `on second thought`, `my revised answer`; `更正`, `不对`, `重新`, `再想想`.
@@ -350,9 +352,9 @@ CORRECTION = re.compile(
     r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:一?想|看|分析)",
     re.IGNORECASE,
 )
-# One of these, in small letters, is part of every English match of `CORRECTION`; whether they are
-# there is quicker to see.
-_STEMS = (
+# Every English match of `CORRECTION` contains one of these in lower case. They are quicker to find
+# than the pattern.
+_CORRECTION_STEMS = (
     "wait", "hmm", "oops", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
     "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
     "reeval", "reexam", "recalc", "recomp", "reread", "rethink", "revis", "reass", "reverif",
@@ -360,40 +362,40 @@ _STEMS = (
     "not it", "wrong", "chang", "updat", "fix", "new answer", "new final", "instead of", "hold on",
     "take that back", "d rather", "actually",
 )  # fmt: skip
-_OF_CORRECT = (
+_CORRECT_STEMS = (
     "orrection", "s correct", "me correct", "not correct", "incorrect", "corrected", "correcting",
 )  # fmt: skip
-"""The same, all with `orrect` in them."""
-# `no,`, `no -`: the rest of them; not the `no` of `not`.
-_NO = re.compile(r"no ?[,.:;!—–-]")
+"""More of these stems, all with `orrect` in them."""
+# `no,`, `no -`: a refusal at the beginning of a correction; not the `no` of `not`.
+_NO_SIGN = re.compile(r"no ?[,.:;!—–-]")
 
 
-def correction_in(text: str) -> re.Match[str] | None:
-    """The first word of correction in `text`."""
-    return next(corrections_in(text), None)
+def find_correction(text: str) -> re.Match[str] | None:
+    """Return the first word of correction in `text`."""
+    return next(find_corrections(text), None)
 
 
-def corrections_in(text: str) -> Iterator[re.Match[str]]:
+def find_corrections(text: str) -> Iterator[re.Match[str]]:
     """Yield the words of correction in `text`."""
     if has_chinese(text):
         yield from CORRECTION.finditer(text)
         return
     small = text.lower()
-    places = _stem_places(small)
+    places = _find_correction_stems(small)
     if len(small) != len(text):
         places = [0, len(text)] if places else []
-    for begin, end in _windows(places):
+    for begin, end in _search_windows(places):
         yield from CORRECTION.finditer(text, begin, end)
 
 
 _LONGEST_CORRECTION = 40
-"""Characters of a match of `CORRECTION` before its stem."""
+"""The most characters of a match of `CORRECTION` before its stem."""
 _AFTER_STEM = 120
-"""Characters from the beginning of a stem in which its match ends."""
+"""The most characters from the beginning of a stem to the end of its match."""
 
 
-def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of a text around stems that are at `places`, in order."""
+def _search_windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text around the stems at `places`, in order."""
     begin = end = 0
     for place in places:
         if place - _LONGEST_CORRECTION > end:
@@ -405,21 +407,21 @@ def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _stem_places(small: str) -> list[int]:
-    """Where stems of corrections are in an English text of small letters, in order."""
-    stems = [stem for stem in _STEMS if stem in small]
-    if "orrect" in small:
-        stems += [stem for stem in _OF_CORRECT if stem in small]
-    places = [no.start() for no in _NO.finditer(small)]
+def _find_correction_stems(lowercase_text: str) -> list[int]:
+    """Return the positions of correction stems in a lower-case English text, in order."""
+    stems = [stem for stem in _CORRECTION_STEMS if stem in lowercase_text]
+    if "orrect" in lowercase_text:
+        stems += [stem for stem in _CORRECT_STEMS if stem in lowercase_text]
+    places = [match.start() for match in _NO_SIGN.finditer(lowercase_text)]
     for stem in stems:
-        at = small.find(stem)
+        at = lowercase_text.find(stem)
         while at >= 0:
             places.append(at)
-            at = small.find(stem, at + 1)
+            at = lowercase_text.find(stem, at + 1)
     return sorted(places)
 
 
-# Right after an answer's own sentence: `. However, `, `. But since`; `。但是`.
+# Directly after the sentence of an answer: `. However, `, `. But since`; `。但是`.
 _HOWEVER = re.compile(
     r"[^\n.。]{0,80}[.。]?\s*+(?:however|but|yet)\b|[^\n。]{0,40}[。,，]\s*但是?", re.I
 )
@@ -431,15 +433,15 @@ _TENTATIVE = re.compile(
     re.IGNORECASE,
 )
 # Before a marker: `My final `, `In conclusion, the `; `最终`, `综上所述，`, `得出结论。`.
-_FINAL = re.compile(
+_FINAL_WORDING = re.compile(
     r"\bfinal(?:ly)?\b[^\n.]{0,12}\Z|\b(?:in conclusion|to conclude|in summary)\b[^\n.]{0,20}\Z"
     r"|最终[^\n。]{0,4}\Z|(?:综上|总之|结论)[^\n。]{0,8}[。,，]?\s{0,2}\Z",
     re.IGNORECASE,
 )
 # `所以选择`: a conclusion, before a loop of `选择`.
-_SO = re.compile(r"所以|因此|综上|故")
-_BEFORE = 60
-"""Characters before a marker that belong to it."""
+_CONCLUDING_WORD = re.compile(r"所以|因此|综上|故")
+_CONTEXT_LENGTH = 60
+"""The number of characters before a marker that belong to it."""
 
 # `(a) `, `a) `, `Part 1`, `(i)`; then `(b) `, `Part 2`, `(ii)`; `第二问`.
 _PART = re.compile(
@@ -450,141 +452,162 @@ _PART = re.compile(
 _FIRST_PART = re.compile(
     r"(?:^|[\s.(（])(?:\(?(?:a|i|1)\)|[Pp]art \(?[aA1I])|第[一1](?:问|空|小题)|[(（][1一][)）]"
 )
-# `. 2. The `: a list of the answers to several tasks goes on.
+# `. 2. The `: a list of answers to several tasks continues.
 _NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
-# ` or, if activities count, `; `或者`: the next answer is offered beside the last.
-_OR = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
-# `____`, `?`, `\nA. `: between two answers another question stands, with its options.
+# ` or, if activities count, `; `或者`: the next answer is an alternative.
+_OFFER = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
+# `____`, `?`, `\nA. `: another question, with its options, between two answers.
 _ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、][ \t]*+[^\s]")
-_SIDE_BY_SIDE = 40
-"""Two answers in a line with no more than this between them have no reasoning between them."""
+_LONGEST_GAP = 40
+"""The most characters between two answers in a line that are not reasoning."""
 
 
 def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
-    """The one of the statements of `text`, in order, that counts."""
-    chosen = previous = stated[0]
-    other: StatementSpan | None = None
-    by_order = undecided = False
-    settled = _is_settled(stated)
-    line_end = text.find("\n", chosen.end)
-    for later in stated[1:]:
-        before, previous = previous, later
-        if later.statement == chosen.statement:
+    """Return the statement that counts, from the statements of `text` in order."""
+    deciding_span = previous = stated[0]
+    other_span: StatementSpan | None = None
+    by_order = is_undecided = False
+    is_settled = _is_settled(stated)
+    line_end = text.find("\n", deciding_span.end)
+    for later_span in stated[1:]:
+        previous_span, previous = previous, later_span
+        if later_span.statement == deciding_span.statement:
             continue
-        relation = relation_of(
-            text, chosen, before, later, same_line=not 0 <= line_end < later.start
+        relation = find_relation(
+            text,
+            deciding_span,
+            previous_span,
+            later_span,
+            same_line=not 0 <= line_end < later_span.start,
         )
-        if chosen.statement.value is None and not undecided and later.statement.value:
-            relation = "corrected"  # one of two answers, or none that is possible, and then one
-        if relation == "beside" and settled:
+        if (
+            deciding_span.statement.value is None
+            and not is_undecided
+            and later_span.statement.value
+        ):
+            relation = "corrected"  # an ambiguous or impossible answer, and then a clear one
+        if relation == "beside" and is_settled:
             relation = "run-on"
         if relation == "beside":
-            chosen, undecided = chosen._replace(statement=AMBIGUOUS), True
-            other = other or later
+            deciding_span, is_undecided = deciding_span._replace(statement=AMBIGUOUS), True
+            other_span = other_span or later_span
             continue
         if relation == "corrected":
-            chosen, other, by_order, undecided = later, chosen, False, False
-            line_end = text.find("\n", chosen.end)
-        elif later.statement.value is not None:
-            other, by_order = other if by_order else later, True
-    if not chosen.strict:  # the same answer in the protocol's own form
-        twins = (each for each in stated if each.strict and each.statement == chosen.statement)
-        chosen = next(twins, chosen)
-    said = other.statement.value if other else None
-    if said == chosen.statement.value:
-        return Decision(chosen)
-    return Decision(chosen, said, by_order and chosen.statement.value is not None)
+            deciding_span, other_span, by_order, is_undecided = (
+                later_span,
+                deciding_span,
+                False,
+                False,
+            )
+            line_end = text.find("\n", deciding_span.end)
+        elif later_span.statement.value is not None:
+            other_span, by_order = other_span if by_order else later_span, True
+    if not deciding_span.is_strict:  # the same answer with the marker of the protocol
+        equal_strict_spans = (
+            span for span in stated if span.is_strict and span.statement == deciding_span.statement
+        )
+        deciding_span = next(equal_strict_spans, deciding_span)
+    other_value = other_span.statement.value if other_span else None
+    if other_value == deciding_span.statement.value:
+        return Decision(deciding_span)
+    return Decision(
+        deciding_span, other_value, by_order and deciding_span.statement.value is not None
+    )
 
 
 def _is_settled(stated: Sequence[StatementSpan]) -> bool:
-    """Whether the first answer is given twice before a loop goes on to others: C, C, D, A.
+    """Whether a loop gives the first answer twice before it continues with others: C, C, D, A.
 
-    Not C, C, D, C, D, where the loop never leaves the two.
+    Not C, C, D, C, D, where the loop alternates between two answers.
     """
-    values = [each.statement for each in stated]
+    values = [span.statement for span in stated]
     if len(values) < 3 or values[0] != values[1]:
         return False
-    others = [value for value in values if value != values[0]]
-    return len(set(others)) > 1 or len(others) == 1
+    differing_values = [value for value in values if value != values[0]]
+    return len(set(differing_values)) > 1 or len(differing_values) == 1
 
 
-def relation_of(
+def find_relation(
     text: str,
-    chosen: StatementSpan,
-    previous: StatementSpan,
-    later: StatementSpan,
+    deciding_span: StatementSpan,
+    previous_span: StatementSpan,
+    later_span: StatementSpan,
     *,
     same_line: bool,
 ) -> Relation:
-    """What makes of a later answer the text between it and the previous one."""
-    begin, end = previous.end, later.start
+    """Return the relation of a later answer to the current one, from the text between answers."""
+    begin, end = previous_span.end, later_span.start
     between = text[begin:end]
-    if not begin and previous.strict and not _ANOTHER_TASK.search(between):
-        return "corrected"  # an option that begins the reply, and then an announcement
-    if between.strip().lower() in HARMLESS:
+    if not begin and previous_span.is_strict and not _ANOTHER_TASK.search(between):
+        return "corrected"  # an option at the beginning of the reply, and then an announcement
+    if between.strip().lower() in PLAIN_LEAD_INS:
         return "corrected"  # a first line without any marker, and then an announcement
-    if end - begin > 2 * _REACH:
-        between = text[begin : begin + _REACH] + "\n" + text[end - _REACH : end]
-    before = text[max(0, chosen.start - _BEFORE) : chosen.start]
-    if correction_in(between) or _HOWEVER.match(between) or _is_tentative(before):
+    if end - begin > 2 * _CORRECTION_REACH:
+        between = (
+            text[begin : begin + _CORRECTION_REACH] + "\n" + text[end - _CORRECTION_REACH : end]
+        )
+    before = text[max(0, deciding_span.start - _CONTEXT_LENGTH) : deciding_span.start]
+    if find_correction(between) or _HOWEVER.match(between) or _is_tentative(before):
         return "corrected"
     if _PART.search(between) and _FIRST_PART.search(
-        text, max(0, chosen.start - _REACH), chosen.end
+        text, max(0, deciding_span.start - _CORRECTION_REACH), deciding_span.end
     ):
         return "beside"
     if same_line:
-        return _relation_in_line(between, previous)
-    return _relation_across_lines(text, chosen, later, between, before)
+        return _find_relation_in_line(between, previous_span)
+    return _find_relation_across_lines(text, deciding_span, later_span, between, before)
 
 
-def _relation_in_line(between: str, previous: StatementSpan) -> Relation:
-    """The relation of two answers in one line."""
+def _find_relation_in_line(between: str, previous_span: StatementSpan) -> Relation:
+    """Return the relation of two answers in one line."""
     if _NUMBERED.search(between):
         return "run-on"
-    if _OR.search(between):
+    if _OFFER.search(between):
         return "beside"
-    side_by_side = len(between) <= _SIDE_BY_SIDE and previous.statement.value is not None
-    return "beside" if side_by_side else "corrected"
+    are_adjacent = len(between) <= _LONGEST_GAP and previous_span.statement.value is not None
+    return "beside" if are_adjacent else "corrected"
 
 
-def _relation_across_lines(
-    text: str, chosen: StatementSpan, later: StatementSpan, between: str, before: str
+def _find_relation_across_lines(
+    text: str, deciding_span: StatementSpan, later_span: StatementSpan, between: str, before: str
 ) -> Relation:
-    """The relation of two answers in different lines; `before` is what precedes the first."""
-    end = later.start
-    if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
+    """Return the relation of two answers in different lines; `before` precedes the first."""
+    end = later_span.start
+    if _FINAL_WORDING.search(
+        text[max(0, end - _CONTEXT_LENGTH) : end]
+    ) and not _FINAL_WORDING.search(before):
         return "corrected"
-    if _SO.match(text, chosen.start) and not _SO.match(text, end):
+    if _CONCLUDING_WORD.match(text, deciding_span.start) and not _CONCLUDING_WORD.match(text, end):
         return "run-on"
-    if _reasons_anew(text, between, later):
+    if _resumes_reasoning(text, between, later_span):
         return "corrected"
-    if later.strict != chosen.strict:
-        return "corrected" if later.strict else "run-on"
-    return "beside" if _says_nothing_new(text, chosen, between) else "run-on"
+    if later_span.is_strict != deciding_span.is_strict:
+        return "corrected" if later_span.is_strict else "run-on"
+    return "beside" if _is_loop(text, deciding_span, between) else "run-on"
 
 
-_REASONS = 200
-"""Characters between two answers that are reasoning."""
-_REASONING = 100
-"""Characters before a first answer that are reasoning."""
+_LEAST_REASONING_BETWEEN = 200
+"""The fewest characters between two answers that are reasoning."""
+_LEAST_REASONING_BEFORE = 100
+"""The fewest characters before a first answer that are reasoning."""
 
 
-def _reasons_anew(text: str, between: str, later: StatementSpan) -> bool:
-    """Whether a reply reasons on about the same question and then ends with another answer."""
-    if len(between) < _REASONS or _ANOTHER_TASK.search(between):
+def _resumes_reasoning(text: str, between: str, later_span: StatementSpan) -> bool:
+    """Whether a reply continues to reason about the question and then ends with another answer."""
+    if len(between) < _LEAST_REASONING_BETWEEN or _ANOTHER_TASK.search(between):
         return False
-    rest = text[later.end :].strip()
-    return len(rest) <= _SIDE_BY_SIDE and "\n" not in rest
+    following_text = text[later_span.end :].strip()
+    return len(following_text) <= _LONGEST_GAP and "\n" not in following_text
 
 
-def _says_nothing_new(text: str, chosen: StatementSpan, between: str) -> bool:
-    """Whether a loop goes on to another answer: no words between the two, or the same as before."""
+def _is_loop(text: str, deciding_span: StatementSpan, between: str) -> bool:
+    """Whether a loop continues with another answer: no words between them, or repeated words."""
     if _NUMBERED.search("." + between):
         return False
     words = between.partition("\n")[2].strip(" \n*_.:)(")
-    if words.lower() in HARMLESS and chosen.start > _REASONING:
-        return False  # one stretch of reasoning ends with the first
-    return len(words) <= _SIDE_BY_SIDE // 2 or words[-_SIDE_BY_SIDE:] in text[: chosen.start]
+    if words.lower() in PLAIN_LEAD_INS and deciding_span.start > _LEAST_REASONING_BEFORE:
+        return False  # the reasoning ends with the first answer
+    return len(words) <= _LONGEST_GAP // 2 or words[-_LONGEST_GAP:] in text[: deciding_span.start]
 
 
 def _is_tentative(before: str) -> bool:

@@ -1,10 +1,11 @@
-"""Replies that discuss the options one after another: which of them is called right, which wrong.
+"""Replies that discuss the options one after another and call them right or wrong.
 
 ``(A) … - This is incorrect.``, ``B选项是正确的``, ``| C | ✓ |``. A sentence belongs to the option
-under whose heading it comes. Where the question asks for the wrong statement, the one that is
+of its heading or list item. If the question asks for the wrong statement, the option that is
 called wrong is the answer.
 
-Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), written replies.
+Sources of the rules: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), hand-written
+replies.
 """
 
 from __future__ import annotations
@@ -13,20 +14,27 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from keju.answers.option_mentions import RIGHT, WORD, WRONG, mentions, supposes, text_end
-from keju.answers.options import option_texts, plain_text, spoken
+from keju.answers.option_mentions import (
+    RIGHT,
+    WORD,
+    WRONG,
+    find_mentions,
+    find_text_end,
+    is_supposition,
+)
+from keju.answers.options import normalise_formulas, option_texts, plain_text
 from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
 
-# The option is called the answer, whatever it says itself: `不准确,符合题意,当选`.
+# The option is called the answer, even if it is also called wrong: `不准确,符合题意,当选`.
 CHOSEN = re.compile(
     r"(?<![不非])(?:当选|符合题[意目干]|为答案|是答案|正确答案|的答案|正确选项|应选)"
     r"|\b(?:is|as) (?:therefore |thus |hence )?(?:my|the|our) (?:\w+ )?(?:answer|choice|pick"
     r"|exception|odd one)\b|\bthe (?:exception|odd one out) is\b",
     re.IGNORECASE,
 )
-# `not`, `doubt`; `不`: before what calls an option the answer.
-_UNDOES = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
+# `not`, `doubt`; `不`: words that deny that an option is the answer.
+_DENIES_CHOICE = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
 # `(A) ✗ (B) ✓`: options and marks in a line.
 MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
 # `| B | 2.5 Mly | ✓ |`, `❌ A – phagocyte`, `B. 长江——太平洋，√`: a line with a mark at one end.
@@ -37,7 +45,7 @@ MARKED_ROW = re.compile(
 _CELL = re.compile(
     r"[|:：)–—-]\s*(?:(yes|true|是|对)|(?:no|false|否|错))[\s|.。]*\Z", re.IGNORECASE
 )
-# Where a remark goes on to its reason: `, because`, ` since`, `, but`; `,因为`.
+# The beginning of a reason in a remark: `, because`, ` since`, `, but`; `,因为`.
 _REASON = re.compile(
     r"[,，;；]|\b(?:because|since|as it|as the|but|so that|which|and)\b|因为|由于|但", re.IGNORECASE
 )
@@ -48,58 +56,58 @@ _ITEM = re.compile(
 )
 
 
-# `选项C,`, `对于D选项,`: a sentence inside a line that goes on to another option.
+# `选项C,`, `对于D选项,`: a sentence inside a line that turns to another option.
 _ITEM_INSIDE = re.compile(r"\s*(?:对于|关于|而)?(?:选项 ?([A-Z])|([A-Z]) ?选?项)")
 
 
 class Sentence(NamedTuple):
-    """A sentence and the option under whose heading it stands in a list; empty for none."""
+    """A sentence and the label of the list item that contains it; the label is empty for none."""
 
     text: str
-    item: str
+    item_label: str
 
 
 # `6. **Facts (F)**: `, `- Dropped Content: `: a line that begins with an option's text.
 _TEXT_HEADING = re.compile(r"[\s\-•*#\d.]*([^:：\n]{2,60}?)\s*(?:\([A-Z]\))?[*\s]*[:：]")
 
 
-def _heading_of(line: str, sample: Sample) -> str:
-    """The label of the option that a line of a list is about; empty for any other line."""
+def _find_heading_label(line: str, sample: Sample) -> str:
+    """Return the label of the option that a list line discusses, or an empty text."""
     heading = _ITEM.match(line)
     if heading:
         return heading[1] if heading[1] in sample.labels else ""
-    named = _TEXT_HEADING.match(line) if ":" in line or "：" in line else None
-    if named is None:
+    text_heading = _TEXT_HEADING.match(line) if ":" in line or "：" in line else None
+    if text_heading is None:
         return ""
-    texts, text = option_texts(sample.choices).plain, plain_text(named[1])
+    texts, text = option_texts(sample.choices).plain, plain_text(text_heading[1])
     return sample.labels[texts.index(text)] if texts.count(text) == 1 else ""
 
 
-def sentences_of(text: str, sample: Sample) -> list[Sentence]:
-    """The sentences of a text, each with the item of a list of options that it belongs to."""
+def split_sentences(text: str, sample: Sample) -> list[Sentence]:
+    """Return the sentences of a text, each with the label of its item in a list of options."""
     parts: list[Sentence] = []
-    item = ""
+    item_label = ""
     for line in text.split("\n"):
         if not line.strip():
             continue
-        if label := _heading_of(line, sample):
-            item = label
+        if label := _find_heading_label(line, sample):
+            item_label = label
         elif not line[:1].isspace() and line.lstrip()[:1] not in "-*•":
-            item = ""
+            item_label = ""
         if number := _LIST_NUMBER.match(line):
             line = line[number.end() :]
-        for each in clauses(_BOLD.sub("", line) if "**" in line else line):
-            heading = _ITEM_INSIDE.match(each)
+        for sentence in clauses(_BOLD.sub("", line) if "**" in line else line):
+            heading = _ITEM_INSIDE.match(sentence)
             if heading and (label := heading[1] or heading[2]) in sample.labels:
-                item = label
-            if item and BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
-                item = ""
-            if WORD.search(each):
-                parts.append(Sentence(each, item))
+                item_label = label
+            if item_label and BEGINS_CONCLUSION.match(sentence) and not _THIS_ITEM.search(sentence):
+                item_label = ""
+            if WORD.search(sentence):
+                parts.append(Sentence(sentence, item_label))
     return parts
 
 
-# `this statement`, `该项`: the item of the list once more.
+# `this statement`, `该项`: a reference to the same list item.
 _THIS_ITEM = re.compile(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本项", re.IGNORECASE)
 # `1. `, `(2) `: the number of a list's line.
 _LIST_NUMBER = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
@@ -108,63 +116,65 @@ _BOLD = re.compile(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
 
 
 class Verdicts(NamedTuple):
-    """The options that a reply calls right, wrong, and the answer."""
+    """The labels of the options that a reply calls right, wrong, or the answer."""
 
-    right: set[str]
-    wrong: set[str]
-    chosen: set[str]
-    named: set[str]
-    """All options that are discussed."""
+    right_labels: set[str]
+    wrong_labels: set[str]
+    chosen_labels: set[str]
+    discussed_labels: set[str]
+    """The labels of all discussed options."""
 
 
-# `Which statement is sarcastic?`, `which of these is a humorous edit of`: what is asked for.
-_ASKED_FOR = re.compile(
+# `Which statement is sarcastic?`, `which of these is a humorous edit of`: the requested property.
+_REQUESTED_PROPERTY = re.compile(
     r"\bwhich (?:\w+ ){0,4}?(?:is|are|has|have|was|were) ([^?:.\n]{3,60})", re.IGNORECASE
 )
 LONG_WORD = re.compile(r"[A-Za-z]{4,}")
 
 
-ASKING = frozenset({"what", "which", "following", "does", "where", "when", "whom", "these", "many"})
+QUESTION_WORDS = frozenset(
+    {"what", "which", "following", "does", "where", "when", "whom", "these", "many"}
+)
 
 
-def _asked_for(sample: Sample) -> frozenset[str]:
-    """The first two words of what a question asks for: ``sarcastic``, ``humorous edit``."""
-    asked = None if sample.asks_for_wrong else _ASKED_FOR.search(sample.text)
-    words = LONG_WORD.findall(asked[1].lower())[:2] if asked else ()
-    return frozenset(words) - ASKING
+def _find_requested_words(sample: Sample) -> frozenset[str]:
+    """Return the first two words of the requested property: ``sarcastic``, ``humorous edit``."""
+    match = None if sample.asks_for_wrong else _REQUESTED_PROPERTY.search(sample.text)
+    words = LONG_WORD.findall(match[1].lower())[:2] if match else ()
+    return frozenset(words) - QUESTION_WORDS
 
 
-def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
-    """What all sentences call right and wrong, supposed sentences aside."""
+def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
+    """Return the options that the sentences call right and wrong, without suppositions."""
     verdicts = Verdicts(set(), set(), set(), set())
-    asked_for = _asked_for(sample)
-    for part in dict.fromkeys(parts):  # a loop says the same again
-        sentence = spoken(part.text.strip())
-        if supposes(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
+    requested_words = _find_requested_words(sample)
+    for part in dict.fromkeys(parts):  # a loop repeats sentences
+        sentence = normalise_formulas(part.text.strip())
+        if is_supposition(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
             continue
-        labels = [part.item] if part.item else []
+        labels = [part.item_label] if part.item_label else []
         is_about = _ABOUT_ITEM.match(part.text) is not None
         is_subject = False
         subject = labels
-        for clause, named in remarks(sentence, sample):
-            labels = named or labels  # what is said after a comma is said of the same option
-            subject = named or subject
-            is_subject = sample.asks_for_wrong and (bool(named) or is_subject)
-            is_direct = bool(named) or (is_subject and _repeats_question(clause, sample))
+        for clause, clause_labels in split_remarks(sentence, sample):
+            labels = clause_labels or labels  # a remark after a comma is about the same option
+            subject = clause_labels or subject
+            is_subject = sample.asks_for_wrong and (bool(clause_labels) or is_subject)
+            is_direct = bool(clause_labels) or (is_subject and _repeats_question(clause, sample))
             if not subject:
                 continue
-            verdicts.named.update(labels)
+            verdicts.discussed_labels.update(labels)
             cell = _CELL.search(clause)
-            chosen = CHOSEN.search(clause)
-            if chosen and not _UNDOES.search(clause, 0, chosen.start()):
-                verdicts.chosen.update(subject)
+            choice_match = CHOSEN.search(clause)
+            if choice_match and not _DENIES_CHOICE.search(clause, 0, choice_match.start()):
+                verdicts.chosen_labels.update(subject)
             elif not labels or not (is_direct or is_about):
                 continue
-            elif _is_wrong(clause, asked_for, is_direct=is_direct) or (cell and not cell[1]):
-                verdicts.wrong.update(labels)
+            elif _is_wrong(clause, requested_words, is_direct=is_direct) or (cell and not cell[1]):
+                verdicts.wrong_labels.update(labels)
                 labels = []
-            elif RIGHT.search(clause) or cell or _has_all(clause, asked_for):
-                verdicts.right.update(labels)
+            elif RIGHT.search(clause) or cell or _contains_requested_words(clause, requested_words):
+                verdicts.right_labels.update(labels)
                 labels = []
     return verdicts
 
@@ -184,57 +194,71 @@ _CALLS_WRONG = re.compile(
 )
 
 
-def _is_wrong(clause: str, asked_for: frozenset[str], *, is_direct: bool) -> bool:
+def _is_wrong(clause: str, requested_words: frozenset[str], *, is_direct: bool) -> bool:
     """Whether a clause calls an option wrong.
 
-    In a remark that does not name the option, a mere ``not`` counts only with what it denies:
+    In a remark that does not name the option, ``not`` counts only with the word that it denies:
     ``This is not correct``.
     """
     if not WRONG.search(clause):
         return False
     if is_direct or _CALLS_WRONG.search(clause):
         return True
-    return RIGHT.search(clause) is not None or _has_all(clause, asked_for) or "possible" in clause
+    return (
+        RIGHT.search(clause) is not None
+        or _contains_requested_words(clause, requested_words)
+        or "possible" in clause
+    )
 
 
-# `is `, `a `: before what is said of an option.
+# `is `, `has `: the verb before a description of an option.
 _IS_A = re.compile(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
 
 
-def _has_all(clause: str, words: frozenset[str]) -> bool:
-    """Whether a clause says all that is asked for: ``This statement is sarcastic``."""
+def _contains_requested_words(clause: str, words: frozenset[str]) -> bool:
+    """Whether a clause contains all requested words: ``This statement is sarcastic``."""
     if not words or not _IS_A.search(clause):
         return False
     return words <= set(LONG_WORD.findall(clause.lower()))
 
 
 def _repeats_question(clause: str, sample: Sample) -> bool:
-    """Whether all long words of a clause are words of the question: ``isn't found in tissue``."""
+    """Whether the question contains all long words of a clause: ``isn't found in tissue``."""
     words = LONG_WORD.findall(clause.lower())
     return bool(words) and all(map(sample.text.lower().__contains__, words))
 
 
-def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
-    """Yield each clause of a sentence, without the texts of options, and the options in it."""
+def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
+    """Yield the clauses of a sentence, without option texts, each with the labels it names."""
     start = 0
-    named = mentions(sentence, sample)
+    option_mentions = find_mentions(sentence, sample)
     ends = [match.start() for match in _REASON.finditer(sentence)] + [len(sentence)]
     for end in ends:
-        inside = [each for each in named if start <= each.start < end]
-        if end < len(sentence) and any(each.start < end < each.end for each in named):
-            continue  # the comma of an option's text
-        said, place = "", start
-        for each in inside:
-            said += sentence[place : each.start] + " "
-            place = max(place, min(text_end(sentence, each, sample), end))
-        said += sentence[place:end]
-        yield said, [each.label for each in inside if not each.by_text or len(inside) == 1]
+        clause_mentions = [mention for mention in option_mentions if start <= mention.start < end]
+        if end < len(sentence) and any(
+            spanning_mention.start < end < spanning_mention.end
+            for spanning_mention in option_mentions
+        ):
+            continue  # the comma is inside the text of an option
+        clause_text, place = "", start
+        for inner_mention in clause_mentions:
+            clause_text += sentence[place : inner_mention.start] + " "
+            place = max(place, min(find_text_end(sentence, inner_mention, sample), end))
+        clause_text += sentence[place:end]
+        yield (
+            clause_text,
+            [
+                labelled_mention.label
+                for labelled_mention in clause_mentions
+                if not labelled_mention.is_text or len(clause_mentions) == 1
+            ],
+        )
         start = end
 
 
 def may_call_right(text: str, sample: Sample) -> bool:
-    """Whether a text may call an option right; most texts have no word for it."""
-    if sample.asks_for_wrong or _asked_for(sample):
+    """Whether a text may call an option right. Most texts contain no such word."""
+    if sample.asks_for_wrong or _find_requested_words(sample):
         return True
     if text.isascii() and not any(map(text.lower().__contains__, _RIGHT_STEMS)):
         return False
@@ -259,30 +283,36 @@ def may_choose(text: str) -> bool:
 _CELLS = re.compile(r"\b(?:yes|true)\b|是|对", re.IGNORECASE)
 
 
-def called_right(verdicts: Verdicts, sample: Sample) -> str | None:
-    """The one option that a discussion of several leaves as the answer."""
-    right, wrong, chosen, _ = verdicts
-    if len(chosen) == 1:
-        return chosen.pop()
-    if right & wrong:
-        right, wrong = right - wrong, wrong - right
+def find_right_option(verdicts: Verdicts, sample: Sample) -> str | None:
+    """Return the one option that a discussion of several options leaves as the answer."""
+    right_labels, wrong_labels, chosen_labels, _ = verdicts
+    if len(chosen_labels) == 1:
+        return chosen_labels.pop()
+    if right_labels & wrong_labels:
+        right_labels, wrong_labels = right_labels - wrong_labels, wrong_labels - right_labels
         if not sample.asks_for_wrong:
             return None
     if sample.asks_for_wrong:
-        return wrong.pop() if len(wrong) == 1 and (right or len(verdicts.named) > 2) else None
-    return right.pop() if len(right) == 1 else None
+        return (
+            wrong_labels.pop()
+            if len(wrong_labels) == 1 and (right_labels or len(verdicts.discussed_labels) > 2)
+            else None
+        )
+    return right_labels.pop() if len(right_labels) == 1 else None
 
 
-def marked_right(text: str, options: int) -> str | None:
-    """The one option with a tick, where each has a mark: ``(A) ✗ (B) ✓``, ``| B | 2 | ✓ |``."""
+def find_ticked_option(text: str, option_count: int) -> str | None:
+    """Return the one ticked option of a list with marks: ``(A) ✗ (B) ✓``, ``| B | 2 | ✓ |``."""
     if text.isascii():
         return None
     marks = [mark for pattern in (MARKED, MARKED_ROW) for mark in pattern.finditer(text)]
     ticked = {mark[1] for mark in marks if mark[2]}
-    named = {mark[1] for mark in marks}
-    is_list = len(named) > 1 and (is_ended(text) or len(named) >= min(options, _LEAST_MARKS))
+    marked_labels = {mark[1] for mark in marks}
+    is_list = len(marked_labels) > 1 and (
+        is_ended(text) or len(marked_labels) >= min(option_count, _LEAST_MARKS)
+    )
     return ticked.pop() if is_list and len(ticked) == 1 else None
 
 
 _LEAST_MARKS = 3
-"""Options with marks that make a list, whatever ends it."""
+"""The number of options with marks that make a list, even if the reply is cut off."""

@@ -1,10 +1,10 @@
-"""The option that a sentence names as the one to choose, and the one that an elimination leaves.
+"""The option that a sentence tells the reader to choose, and the option that an elimination leaves.
 
-``D 是对的,要选的错误表述是 B``: two clauses speak of options, and the second says which one is
-asked for. ``Not A. Not C either. That leaves only one.``: the option that is left counts
-only where all others were rejected.
+``D 是对的,要选的错误表述是 B``: both clauses name options, and the second one names the requested
+option. ``Not A. Not C either. That leaves only one.``: the remaining option counts only if the
+reply rejects all others.
 
-Looked at: GPT-4 (Chinese), written replies.
+Sources of the rules: GPT-4 (Chinese), hand-written replies.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keju.answers.discussions import Sentence, verdicts_of
-from keju.answers.option_mentions import judge, mentions, supposes
-from keju.answers.options import spoken
+from keju.answers.discussions import Sentence, collect_verdicts
+from keju.answers.option_mentions import find_mentions, is_supposition, judge_options
+from keju.answers.options import normalise_formulas
 from keju.types import Sample
 
 # A label: `(B)`, `B 项`, `option B`; the letter is a group.
@@ -49,50 +49,52 @@ _LEAVES_ONE = re.compile(
 )
 
 _ONE_LEFT = (" one", "a single", "the last", "剩")
-"""A part of each of them; quicker to find than a pattern."""
+"""A part of each match of `_LEAVES_ONE`; quicker to find than a pattern."""
 
 
-def chosen_in(sentence: str, sample: Sample) -> str:
-    """The one option that a sentence names as the one to choose; empty without one."""
+def find_chosen_option(sentence: str, sample: Sample) -> str:
+    """Return the one option that a sentence tells the reader to choose, or an empty text."""
     patterns = (_TO_CHOOSE, _WRONG_ONE) if sample.asks_for_wrong else (_TO_CHOOSE,)
     labels = {
         match[match.lastindex or 0]
         for pattern in patterns
         for match in pattern.finditer(sentence)
-        if judge(sentence[match.end() :], sample).is_any is False
+        if judge_options(sentence[match.end() :], sample).names_any_option is False
     }
     is_one = len(labels) == 1 and labels <= set(sample.labels)
     return labels.pop() if is_one and not _is_doubtful(sentence, sample) else ""
 
 
 def _is_doubtful(sentence: str, sample: Sample) -> bool:
-    return sentence.rstrip("*_ ").endswith(("?", "？")) or supposes(sentence, sample)
+    return sentence.rstrip("*_ ").endswith(("?", "？")) or is_supposition(sentence, sample)
 
 
-def may_leave_one(parts: Sequence[Sentence]) -> bool:
-    """Whether any sentence may say that one option is left."""
+def may_leave_one_option(parts: Sequence[Sentence]) -> bool:
+    """Whether any sentence may say that one option remains."""
     return any(stem in part.text for part in parts for stem in _ONE_LEFT)
 
 
-def leaves_one(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence says that one option is left without naming it."""
+def leaves_one_option(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence says that one option remains, without naming it."""
     if not any(map(sentence.__contains__, _ONE_LEFT)):
         return False
     match = _LEAVES_ONE.search(sentence)
-    return match is not None and not mentions(sentence[match.end() :], sample)
+    return match is not None and not find_mentions(sentence[match.end() :], sample)
 
 
-def left_over(parts: Sequence[Sentence], sample: Sample) -> str | None:
-    """The only option that was not ruled out; None where several are left.
+def find_remaining_option(parts: Sequence[Sentence], sample: Sample) -> str | None:
+    """Return the only option that was not excluded, or None if several remain.
 
-    Where the wrong statement is asked for, those that are called right are ruled out.
+    If the question asks for the wrong statement, options that are called right are excluded.
     """
-    verdicts = verdicts_of(parts, sample)
+    verdicts = collect_verdicts(parts, sample)
     if sample.asks_for_wrong:
-        gone = verdicts.right
+        excluded_labels = verdicts.right_labels
     else:
-        gone = set(verdicts.wrong)
+        excluded_labels = set(verdicts.wrong_labels)
         for part in parts:
-            gone.update(judge(spoken(part.text.strip()), sample).rejected)
-    rest = set(sample.labels) - gone
-    return rest.pop() if len(rest) == 1 else None
+            excluded_labels.update(
+                judge_options(normalise_formulas(part.text.strip()), sample).rejected
+            )
+    remaining_labels = set(sample.labels) - excluded_labels
+    return remaining_labels.pop() if len(remaining_labels) == 1 else None

@@ -1,8 +1,8 @@
-"""Kinds of answer: how an answer of each is read, recognised on its own, and compared.
+"""Kinds of answers. Each kind reads, recognises and compares its answers.
 
-`Choice` (a label or an option's text), `Number`, `Verdict` (yes or no, true or false, valid or
-not) and `Text`; an exam may have kinds of its own. Values come back in one spelling:
-comparing them with a target is comparing normal forms.
+The kinds are `Choice` (a label or the text of an option), `Number`, `Verdict` (yes or no, true or
+false, valid or not) and `Text`. An exam may define more kinds. Readers return values in one
+spelling, so a comparison with the target compares normal forms.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from keju.answers.conclusions import concluded
-from keju.answers.decision import FINAL, LINK, counts_as_second, strength_of
+from keju.answers.conclusions import find_conclusion
+from keju.answers.decision import COMPLETE_ANSWER_END, LINK, is_second_answer, link_strength
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
     NUMBER_WORDS,
-    comparable,
-    leading_number,
-    number_of,
-    numbers_in,
+    ParsedNumber,
+    find_numbers,
+    is_same_number,
+    normalise_for_comparison,
+    parse_leading_number,
+    parse_number,
     plain_numerals,
-    same_number,
 )
-from keju.answers.numbers import ParsedNumber as FoundNumber
-from keju.answers.options import option_by_text, own_text
+from keju.answers.options import option_by_text, plain_option_text
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -33,63 +33,63 @@ from keju.answers.segments import (
     AnswerStatement,
     Conclusion,
     clean_segment,
-    without_lead,
+    remove_lead,
 )
-from keju.answers.verdicts import last_count, last_verdict, phrase_of
+from keju.answers.verdicts import find_last_count, find_last_verdict, find_phrase_value
 from keju.types import Sample
 
 LONGEST_LAST_LINE = 200
-"""Characters of a last line that may be a text's answer on its own."""
+"""The longest last line, in characters, that may be a text answer."""
 
 
 class AnswerKind(ABC):
     """One kind of answer."""
 
     marker: re.Pattern[str] | None = None
-    """What announces an answer of this kind and of no other."""
+    """The pattern that announces only answers of this kind."""
     plain: re.Pattern[str] | None = None
-    """How a value stands right after a strict marker, for the answer to count as a strict one."""
+    """The form of a value directly after a strict marker that makes the answer strict."""
     paragraph = False
-    """Whether an answer may go on over several lines."""
+    """Whether an answer may have several lines."""
     equations = False
-    """Whether an answer may stand after ``=``, or after ``the number of … is``."""
+    """Whether an answer may follow ``=`` or ``the number of … is``."""
     closed = True
-    """Whether a text that is no answer of this kind can be told from one that is."""
+    """Whether Keju can distinguish answers of this kind from other texts."""
     listed = False
-    """Whether a reply may list the possible answers line by line without giving one."""
+    """Whether a reply may list the possible answers line by line without choosing one."""
     many = False
     """Whether there are more than two possible answers."""
 
     nothing = "no_marker"
-    """The reason of a reply in which nothing is announced."""
+    """The reason code for a reply without an announcement."""
 
     @abstractmethod
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
-        """What a segment after a marker states."""
+        """Return the statement of a segment after a marker."""
 
     @abstractmethod
     def whole(self, text: str, sample: Sample) -> str | None:
-        """The answer of a line or a reply that is nothing but an answer; None for any other."""
+        """Return the answer of a line or reply that contains only an answer, else None."""
 
     def evaluates(self, equation: str, sample: Sample) -> bool:
-        """Whether the left side of an equation may be what the question asks for."""
+        """Whether the question may ask for the value of the left side of an equation."""
         return True
 
     def leading(self, sentence: str, sample: Sample) -> str | None:
-        """The answer of a first sentence that is nothing else, perhaps with its reason."""
+        """Return the answer of a first sentence that contains only an answer and its reason."""
         return self.whole(sentence, sample)
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        """The answer that a text concludes without announcing it, by rules of this kind."""
+        """Return the answer that a text concludes without an announcement."""
         return Conclusion()
 
     def same(self, value: str, target: str) -> bool:
-        """Whether a value that was read is a target."""
+        """Whether a value from a reply equals a target."""
         return value == target
 
 
 class Choice(AnswerKind):
-    """A label of the row, alone or with its option's text, or an option's text."""
+    """A label of the row, alone or with the text of its option, or only the text of an option."""
 
     plain: re.Pattern[str] | None = re.compile(r" ?[(\[（]?([A-Z])")
     """``(B``, `` B``: undecorated; not ``**B``, ``$B``."""
@@ -98,10 +98,10 @@ class Choice(AnswerKind):
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
         if (
             len(segment) < 5
-            and (known := _IN_BRACKETS.get(segment))
+            and (common_statement := _IN_BRACKETS.get(segment))
             and segment[1] in sample.labels
         ):
-            return known
+            return common_statement
         statement = read_label(segment, sample.labels, sample.choices, letter_counts=True)
         if statement != NO_LABEL:
             return statement
@@ -115,25 +115,25 @@ class Choice(AnswerKind):
         if reasoned := _WITH_REASON.match(sentence):
             return reasoned[1] if reasoned[1] in sample.labels else None
         if (dashed := _WITH_TEXT.match(sentence)) and dashed[1] in sample.labels:
-            own = own_text(dashed[1], sample.choices)
-            if own and sentence[dashed.end() :].casefold().startswith(own):
+            option_text = plain_option_text(dashed[1], sample.choices)
+            if option_text and sentence[dashed.end() :].casefold().startswith(option_text):
                 return dashed[1]
         if value := self.whole(sentence, sample):
             return value
-        option = _AN_OPTION.fullmatch(sentence.strip())
+        option = _LABEL_AND_TEXT.fullmatch(sentence.strip())
         if option is None or option[1] not in sample.labels:
             return None
         is_text = option_by_text(option[2], sample.choices) or not _IS_SENTENCE.search(option[2])
         return option[1] if is_text else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        return concluded(text, sample)
+        return find_conclusion(text, sample)
 
 
 _IN_BRACKETS = {
     f"({c}){end}": AnswerStatement(c) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")
 }
-"""What most replies state, ``(B).``"""
+"""The most frequent statements: ``(B).``"""
 # A label and its reason: `D。因为`, `B: since`, `**C** — because`.
 _WITH_REASON = re.compile(
     r"\W{0,4}([A-Z])[)\]*]{0,3}\s?(?:[.。:：,，、;—–-]\W{0,4})?"
@@ -142,16 +142,16 @@ _WITH_REASON = re.compile(
 )
 
 
-# A label in brackets and a text that need not be its own, `(C) Belle and Sebastian`: the label
-# counts.
-_AN_OPTION = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
-# What is more than a text of a few words: ` is wrong`, ` fails.`, `, (B)`.
+# A label in brackets and a text, `(C) Belle and Sebastian`: the label counts, even if the text
+# belongs to another option.
+_LABEL_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
+# Signs of a text of more than a few words: ` is wrong`, ` fails.`, `, (B)`.
 _IS_SENTENCE = re.compile(
     r"[.?!。]\Z|[(\[][A-Z][)\]]|\b(?:is|are|was|were|not|cannot|can|does|do|did|would|because"
     r"|since|answer|option|choice)\b|n[’']t\b|(?:\S+\s+){8}",
     re.IGNORECASE,
 )
-# A label and its option's text, of which more is said: `E — Uracil replaces thymine`.
+# A label and the text of its option, and more text: `E — Uracil replaces thymine`.
 _WITH_TEXT = re.compile(r"\W{0,3}([A-Z])[)\]*]{0,2}\s?[-–—:]\s?")
 
 
@@ -172,7 +172,7 @@ GIVES_UP = re.compile(
 
 
 class Text(AnswerKind):
-    """Whatever is announced, or a short last line; numbers compare by value, words in any case."""
+    """Any announced text, or a short last line. Numbers compare by value, words in any case."""
 
     closed = False
     marker = SOLVED
@@ -187,15 +187,15 @@ class Text(AnswerKind):
         return bare if is_line and not self._gives_up(bare, sample) else None
 
     def _gives_up(self, bare: str, sample: Sample) -> bool:
-        """Whether a text says that it has no answer, where that is not the right one."""
-        said = bare.rpartition(":")[2].strip()
-        return GIVES_UP.fullmatch(said) is not None and not self.same(said, sample.target)
+        """Whether a text says that it has no answer, unless this is the target."""
+        last_part = bare.rpartition(":")[2].strip()
+        return GIVES_UP.fullmatch(last_part) is not None and not self.same(last_part, sample.target)
 
     def same(self, value: str, target: str) -> bool:
-        first, second = number_of(value), number_of(target)
-        if first is not None and second is not None:
-            return same_number(first, second)
-        return comparable(value) == comparable(target)
+        value_number, target_number = parse_number(value), parse_number(target)
+        if value_number is not None and target_number is not None:
+            return is_same_number(value_number, target_number)
+        return normalise_for_comparison(value) == normalise_for_comparison(target)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ _OTHER_NUMBER = re.compile(
 
 
 class Number(AnswerKind):
-    """A number in any usual spelling: the one that leads what is announced, or follows its ``=``.
+    """A number in any usual spelling, at the beginning of the announced text or after its ``=``.
 
-    With `anywhere` also the last clear number of what is announced or of the last line, as it is
-    written, and the one after the marker of worked solutions; without it only a line that is
-    nothing but a number counts.
+    Without `anywhere`, an unannounced line counts only if it is a number. With `anywhere` these
+    numbers count too, as they are written: the last clear number of the announced text or of the
+    last line, and the number after the marker of worked solutions.
     """
 
     equations = many = True
@@ -230,26 +230,26 @@ class Number(AnswerKind):
 
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
         bare = _plain_number(segment)
-        if bare.isascii() and bare.isdigit():  # the usual case, at once
+        if bare.isascii() and bare.isdigit():  # the usual case, without patterns
             return AnswerStatement(bare if self.anywhere else bare.lstrip("0") or "0")
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
-            part = without_lead(part, bullet=False) if part[:1].isalpha() else part
-            if number := leading_number(part):
-                return self._stated(part, number)
-        last = _last_number(segment) if self.anywhere else None
-        return AnswerStatement(last) if last else NO_ANSWER
+            part = remove_lead(part, bullet=False) if part[:1].isalpha() else part
+            if number := parse_leading_number(part):
+                return self._state_number(part, number)
+        last_number = _last_number(segment) if self.anywhere else None
+        return AnswerStatement(last_number) if last_number else NO_ANSWER
 
-    def _stated(self, part: str, number: FoundNumber) -> AnswerStatement:
-        """What a text states that begins with a number."""
+    def _state_number(self, part: str, number: ParsedNumber) -> AnswerStatement:
+        """Return the statement of a text that begins with a number."""
         end = number.end
         value = number.plain
-        if self.anywhere and number_of(written := part[:end].lstrip("([ ")):
-            value = written
-        is_share = number.percent and not self.anywhere
-        if end == len(part) and not is_share:
+        if self.anywhere and parse_number(number_text := part[:end].lstrip("([ ")):
+            value = number_text
+        is_percentage = number.percent and not self.anywhere
+        if end == len(part) and not is_percentage:
             return AnswerStatement(value)
-        if is_share or not number.clear or _OTHER_NUMBER.search(part, end):
+        if is_percentage or not number.clear or _OTHER_NUMBER.search(part, end):
             return AMBIGUOUS
         return AMBIGUOUS if _offers_second(part, end) else AnswerStatement(value)
 
@@ -263,65 +263,75 @@ class Number(AnswerKind):
         bare = _plain_number(text)
         if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
             return None
-        number = leading_number(bare)
-        rest = bare[number.end :].strip(" )]") if number else ""
-        counted = rest and number and number.clear and len(rest) < 30 and not _FIGURE.search(rest)
-        if counted and all(word in sample.text for word in rest.split()):
-            rest = ""  # `7 instruments`
-        is_all = number and not number.percent and not rest
+        number = parse_leading_number(bare)
+        remaining_text = bare[number.end :].strip(" )]") if number else ""
+        counted = (
+            remaining_text
+            and number
+            and number.clear
+            and len(remaining_text) < 30
+            and not _FIGURE.search(remaining_text)
+        )
+        if counted and all(word in sample.text for word in remaining_text.split()):
+            remaining_text = ""  # `7 instruments`
+        is_all = number and not number.percent and not remaining_text
         return number.plain if number and is_all else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        count = None if self.anywhere else last_count(text)
+        count = None if self.anywhere else find_last_count(text)
         return Conclusion(count, rule="count") if count else Conclusion()
 
     def same(self, value: str, target: str) -> bool:
         if value == target:
             return True
-        first, second = number_of(value), number_of(target)
-        return first is not None and second is not None and same_number(first, second)
+        value_number, target_number = parse_number(value), parse_number(target)
+        return (
+            value_number is not None
+            and target_number is not None
+            and is_same_number(value_number, target_number)
+        )
 
 
 def _offers_second(part: str, end: int) -> bool:
-    """Whether a second number is joined to the one that ends at `end`: ``5 or 6``."""
+    """Whether the text joins a second number to the one that ends at `end`: ``5 or 6``."""
     link = LINK.match(part, end)
-    second = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
-    if link is None or second is None:
+    second_number = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
+    if link is None or second_number is None:
         return False
-    strength = strength_of(link[0])
-    is_firm = strength == "either" or (strength == "joined" and not second[1])
-    return is_firm or FINAL.match(part, second.end()) is not None
+    strength = link_strength(link[0])
+    is_firm = strength == "either" or (strength == "joined" and not second_number[1])
+    return is_firm or COMPLETE_ANSWER_END.match(part, second_number.end()) is not None
 
 
 _FIGURE = re.compile(r"[^A-Za-z ]")
-# `-8 *`, `19 +`: what was calculated broke off.
+# `-8 *`, `19 +`: a calculation that broke off.
 _OPEN_OPERATION = re.compile(r"\d\s+[-+*/×÷^]\s*\Z")
 
 
 def _plain_number(segment: str) -> str:
-    """The cleaned segment with ASCII digits, minus signs and thousands commas."""
+    """Return the cleaned segment with ASCII digits, minus signs and thousands commas."""
     bare = plain_numerals(clean_segment(segment)).replace("\u2013", "-")
     return bare.replace("{,}", ",") if "{" in bare else bare
 
 
 def _last_number(text: str) -> str | None:
-    """The last number of `text` that is clear, as it is written."""
+    """Return the last clear number of `text`, as it is written."""
     plain = plain_numerals(text)
-    clear = [number for number in numbers_in(plain) if number.clear]
+    clear = [number for number in find_numbers(plain) if number.clear]
     return plain[clear[-1].start : clear[-1].end] if clear else None
 
 
 # --- verdicts ----------------------------------------------------------------------------------
 
-# `**?`: the verdict is asked about.
+# `**?`: a question about the verdict.
 _QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
 # ` or not True`, ` and (`, ` and True is`: the word begins an expression.
 _IN_EXPRESSION = re.compile(
     r"\s+(?:and|or)\s+(?:not\b|\(|(?:True|False)\b\W{0,2}(?:is|and|or|=))", re.IGNORECASE
 )
-# `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
+# `. `, `, `, ` — `: signs between a leading verdict and its reasons.
 _SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：—]|\s[-–—]|\s(?:because|since|as)\b)")
-# `Probably `, `Most likely, `: what may come before a leading verdict, dressing included.
+# `Probably `, `Most likely, `: words and decoration before a leading verdict.
 _PROBABLY = re.compile(
     rf"[{re.escape(DRESSING)}]*(?:(?:(?:most |very )?(?:probably|likely)|I(?:['’]d| would) say"
     rf"|I think)\b,?[{re.escape(DRESSING)}]+)?",
@@ -338,11 +348,11 @@ _AFTER_NO = frozenset({
     "unless", "versus", "vs", "we", "when", "which", "while", "with", "you", "yes", "otherwise",
     "alternatively", "here", "maybe", "perhaps", "plausible", "implausible",
 })  # fmt: skip
-"""Words that can follow the verdict ``No``; before any other it counts things: ``no answer``."""
+"""Words that can follow the verdict ``No``. Other words follow a determiner: ``no answer``."""
 
 
 class Verdict(AnswerKind):
-    """A closed set of words, each standing for a value; only a leading word counts."""
+    """A closed set of words with a value each. Only a leading word counts."""
 
     listed = True
 
@@ -357,9 +367,9 @@ class Verdict(AnswerKind):
     ) -> None:
         """With `equations` the value after the last ``=`` counts.
 
-        `phrases` are patterns that say a value without its word: ``does not follow``. With two
-        values the second counts where the phrase is denied: ``caused``, ``did not cause``. A whole
-        `sentence` says the value in its group 1: ``The argument is invalid``.
+        `phrases` are patterns that express a value without its word: ``does not follow``. With two
+        values the second counts if the phrase is denied: ``caused``, ``did not cause``. Group 1 of
+        `sentence` matches the value in a whole sentence: ``The argument is invalid``.
         """
         self._sentence = sentence
         self._values = values
@@ -379,10 +389,12 @@ class Verdict(AnswerKind):
         )
 
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
-        """The value of the leading word; two words of different value are ambiguous."""
-        if value := self._values.get(segment.removesuffix(".").lower()):  # the usual case, at once
+        """Return the value of the leading word. Two words with different values are ambiguous."""
+        if value := self._values.get(
+            segment.removesuffix(".").lower()
+        ):  # the usual case, without patterns
             return AnswerStatement(value)
-        bare = without_lead(clean_segment(segment))
+        bare = remove_lead(clean_segment(segment))
         if bare[:3] == "1. ":
             bare = bare[3:]
         if self.equations and "=" in bare:
@@ -391,27 +403,33 @@ class Verdict(AnswerKind):
             bare = bare[1:].lstrip(DRESSING)
         match = self._match_at(bare, 0)
         if match is None:
-            value = phrase_of(bare, self._phrases, sample.text) or self.leading(bare, sample)
+            value = find_phrase_value(bare, self._phrases, sample.text) or self.leading(
+                bare, sample
+            )
             return AnswerStatement(value) if value else NO_ANSWER
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
             return AnswerStatement(value)
         if _QUESTION_MARK.match(bare, end) or _IN_EXPRESSION.match(bare, end):
             return NO_ANSWER
-        return AMBIGUOUS if self._offers_other(bare, end, value) else AnswerStatement(value)
+        return AMBIGUOUS if self._offers_other_verdict(bare, end, value) else AnswerStatement(value)
 
-    def _offers_other(self, bare: str, end: int, value: str) -> bool:
+    def _offers_other_verdict(self, bare: str, end: int, value: str) -> bool:
         """Whether another verdict follows the one that ends at `end`: ``yes or no``."""
         link = LINK.match(bare, end)
-        other = self._match_at(bare, link.end()) if link and link[0] else None
-        is_second = link and other and counts_as_second(bare, link[0], other.end(), other.end())
-        if other and is_second and self._values[other[1].lower()] != value:
+        other_verdict = self._match_at(bare, link.end()) if link and link[0] else None
+        is_second = (
+            link
+            and other_verdict
+            and is_second_answer(bare, link[0], other_verdict.end(), other_verdict.end())
+        )
+        if other_verdict and is_second and self._values[other_verdict[1].lower()] != value:
             return True
         offered = self._alternative.search(bare, end)
         return offered is not None and self._values[offered[1].lower()] != value
 
     def _match_at(self, bare: str, position: int) -> re.Match[str] | None:
-        """The verdict at `position`, where it is not part of a phrase such as ``no longer``."""
+        """Return the verdict at `position`, unless it is part of a phrase such as ``no longer``."""
         match = self._pattern.match(bare, position)
         if match is None or match[1].lower() != "no":
             return match
@@ -424,8 +442,8 @@ class Verdict(AnswerKind):
         bare = clean_segment(text)
         if bare[:2] == "- ":  # the only item of a list
             bare = bare[2:].lstrip(DRESSING)
-        if self._sentence and (said := self._sentence.fullmatch(bare)):
-            bare = said[1].replace(" an ", " ").replace(" a ", " ")
+        if self._sentence and (sentence_match := self._sentence.fullmatch(bare)):
+            bare = sentence_match[1].replace(" an ", " ").replace(" a ", " ")
         match = self._pattern.fullmatch(bare.strip("[]() "))
         return self._values[match[1].lower()] if match else None
 
@@ -441,7 +459,7 @@ class Verdict(AnswerKind):
         return self.whole(sentence[: reason.start()] if reason else sentence, sample)
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        value, reason = last_verdict(
+        value, reason = find_last_verdict(
             text, self._pattern, self._values, self._match_at, self._phrases, sample.text
         )
         return Conclusion(value, reason, "verdict" if value else "")

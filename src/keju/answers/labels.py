@@ -1,6 +1,6 @@
-"""Reading the label of an option, or its text: never a capital letter out of prose, never a guess.
+"""The reading of option labels and option texts. Keju never takes a letter out of prose or guesses.
 
-`read_label` reads what an announcement introduces; `bare_label` a line that is nothing but an
+`read_label` reads the text after an announcement. `bare_label` reads a line that contains only an
 answer.
 """
 
@@ -18,15 +18,15 @@ from keju.answers.decision import (
     OFFERS,
     REJECTS,
     SENTENCE_END,
-    counts_as_second,
+    is_second_answer,
 )
 from keju.answers.options import (
+    find_text_labels,
     is_longer,
     is_other_prose,
-    labels_of_texts,
     option_by_text,
     option_texts,
-    own_text,
+    plain_option_text,
     plain_text,
 )
 from keju.answers.segments import (
@@ -53,14 +53,14 @@ _BOXED_LETTER = re.compile(
 # `'C' (200 MPa)`, `"B"`: a label in quotes before more.
 _QUOTED_LETTER = re.compile(r"[\"'“‘]([A-Z])[.)]?[\"'”’](?![A-Za-z])")
 _QUOTES = ('"', "'", "“", "‘")
-# `clearly the correct option is: `, `either `, and `that ` before a bracket: what may stand before
-# a label; not `a decrease`.
+# `clearly the correct option is: `, `either `, and `that ` before a bracket: words before a label;
+# not `a decrease`.
 _LEAD_IN = (
     rf"{ADVERBS}{{0,3}}(?:(?:that )?(?:the |an? )?(?:(?:correct|right|best) )?"
     rf"(?:either|both|(?:option|choice|answer|letter|选项|選項)) ?(?:is )?:? ?|that (?=[(\[]))?"
 )
 _LEAD = f"{BULLET}?{_LEAD_IN}"
-# What makes a letter part of a name or a quantity: `H₂O`, `C°`, `C++`, `C(4, 1)`; but not
+# Signs that a letter is part of a name or a quantity: `H₂O`, `C°`, `C++`, `C(4, 1)`; but not
 # `B+C`.
 _SYMBOL = (
     r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\(\s?\w{1,4}\s?,|\([\w\s,+-]{1,12}\)\s?[=*/]"
@@ -98,7 +98,7 @@ _MENTION = re.compile(
 _NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
 # ` and II`, `, III`: the `I` before is a number.
 _ROMAN = re.compile(r"[,]?(?: and| or| &)?,? (?:II|III|IV)\b")
-# `**)?`: the label is asked about; not `. Why?`.
+# `**)?`: a question about the label; not `. Why?`.
 _QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}(?:\?|吗|么[?？])")
 # `) **`, `. "`: from a label to the text that follows it; then a dash, where it is not the sign of
 # a number: `B - two`, not `B -2`.
@@ -114,7 +114,7 @@ _AFTER_LABEL = frozenset({
     "since", "so", "that", "the", "therefore", "these", "this", "to", "unless", "versus", "vs",
     "was", "we", "when", "whereas", "which", "while", "with", "would",
 })  # fmt: skip
-"""Words that can follow the label ``A`` or ``I`` but neither the article nor the pronoun."""
+"""Words that can follow the labels ``A`` and ``I``, but not the article ``a`` or the pronoun."""
 
 
 class _LabelSpan(NamedTuple):
@@ -122,49 +122,53 @@ class _LabelSpan(NamedTuple):
 
     label: str
     raw: str
-    """As it is written, which may be lower case in brackets."""
+    """The letter as it is written. It may be lower case in brackets."""
     end: int
-    bracketed: bool
+    is_bracketed: bool
 
 
 def read_label(
     segment: str, labels: str, choices: Sequence[str] = (), *, letter_counts: bool = False
 ) -> AnswerStatement:
-    r"""Return the one label of `labels` that `segment` begins with, or whose text it is.
+    r"""Return the one label of `labels` at the beginning of `segment`, or the label of its text.
 
-    Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:`` and a bare capital that no letter or
-    apostrophe follows, full-width forms, and a bullet, a word of emphasis or ``the option`` before
-    it. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment, and is
-    ambiguous where it is another option's text. Two labels in one sentence are ambiguous unless one
-    is rejected (``B, not C``) or only discussed. So is a label with the text of another option,
-    unless `letter_counts`. Otherwise a segment that is the text of exactly one of the `choices`
-    stands for that choice.
+    Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:``, full-width forms, and a bare capital that
+    no letter or apostrophe follows. A bullet, a word of emphasis or ``the option`` may precede the
+    label. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment. It
+    is ambiguous if it is the text of another option. Two labels in one sentence are ambiguous
+    unless one is rejected (``B, not C``) or only discussed. A label with the text of another option
+    is ambiguous unless `letter_counts`. Otherwise a segment that is the text of exactly one of the
+    `choices` means that choice.
     """
     if segment[:1] == "{" and (field := FIELD.search(segment)):
         segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
-    bare = _bare(segment)
+    bare = _normalise_segment(segment)
     if len(bare) == 1 and bare.upper() in labels:
-        return _label(bare, segment, choices)
-    named = _label_at(bare, 0, choices)
-    if named is None:
-        return _without_label(segment, bare, labels, choices)
-    if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
+        return _make_label_statement(bare, segment, choices)
+    label_span = _find_label(bare, 0, choices)
+    if label_span is None:
+        return _read_unlabelled(segment, bare, labels, choices)
+    if (
+        choices
+        and label_span.end < len(bare)
+        and (by_text := option_by_text(segment, choices, labels))
+    ):
         return AnswerStatement(by_text)
-    if named.label not in labels:
+    if label_span.label not in labels:
         return INVALID_LABEL
-    if named.end < len(bare):
-        after = _afterown_text(bare, named.label, named.end, choices)
-        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, after):
+    if label_span.end < len(bare):
+        after = _end_of_option_text(bare, label_span.label, label_span.end, choices)
+        if _QUESTION_MARK.match(bare, label_span.end) or NEGATIVE.match(bare, after):
             return NO_LABEL
-        if _is_joined(bare, named, labels, choices) or (
-            not letter_counts and _has_text_of_another(bare, named, choices)
+        if _is_joined(bare, label_span, labels, choices) or (
+            not letter_counts and _has_text_of_another(bare, label_span, choices)
         ):
             return AMBIGUOUS
-    return _label(named.raw, segment, choices)
+    return _make_label_statement(label_span.raw, segment, choices)
 
 
-def _bare(segment: str) -> str:
-    """A segment in normal letters, with a boxed or quoted letter in brackets, cleaned."""
+def _normalise_segment(segment: str) -> str:
+    """Return the cleaned segment in ASCII letters, with a boxed or quoted letter in brackets."""
     normal = segment if segment.isascii() else segment.translate(_WIDE)
     if "\\boxed" in normal:
         normal = _BOXED_LETTER.sub(r"(\1)", normal)
@@ -173,41 +177,47 @@ def _bare(segment: str) -> str:
     return clean_segment(normal)
 
 
-def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
-    """What a segment states that begins with no label: a small letter, or an option's text."""
+def _read_unlabelled(
+    segment: str, bare: str, labels: str, choices: Sequence[str]
+) -> AnswerStatement:
+    """Return the statement of a segment without a leading label: a small letter or option text."""
     small = _SMALL.match(bare)
     if small and small[1].upper() in labels and bare != "(i)":
-        return _label(small[1], segment, choices)
+        return _make_label_statement(small[1], segment, choices)
     if by_text := option_by_text(segment, choices, labels):
         return AnswerStatement(by_text)
     listed = _LABEL_LIST.match(bare)
     pair = {listed[1].upper(), listed[2].upper()} if listed else set()
     if len(pair) == 2 and pair <= set(labels):
         return AMBIGUOUS
-    if by_text := _leading_text(bare, choices, labels):
+    if by_text := _find_leading_text(bare, choices, labels):
         return AnswerStatement(by_text)
     if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
         return AnswerStatement(by_text)
-    return _after_its_text(bare, labels, choices)
+    return _read_closing_label(bare, labels, choices)
 
 
-# What ends an option's text that more follows: `, not the`, ` because`, `. It`; `,而不是`.
+# The end of an option's text before more text: `, not the`, ` because`, `. It`; `,而不是`.
 _GOES_ON = re.compile(
     r"[,;(—–。;]|[.:](?=\s)|\s(?:because|since|as|which|rather than|and not)\b|而(?:不是|非)"
 )
 
 
-def _leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
-    """The label of the option whose text `bare` begins with, set off from what follows.
+def _find_leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
+    """Return the label of the option whose text begins `bare`, separated from the following text.
 
-    ``24, since …``; not ``increase, then …`` where other options begin with the same words.
+    ``24, since …``; not ``increase, then …`` if other options begin with the same words.
     """
     end = _GOES_ON.search(bare) if choices else None
     if end is None or not (lead := plain_text(bare[: end.start()])):
         return None
-    rest = bare[end.start() :]
+    following_text = bare[end.start() :]
     texts = option_texts(tuple(choices)).plain
-    if sum(text.startswith(lead) for text in texts) != 1 or OFFERS.search(rest) or _OR.match(rest):
+    if (
+        sum(text.startswith(lead) for text in texts) != 1
+        or OFFERS.search(following_text)
+        or _OR.match(following_text)
+    ):
         return None
     return option_by_text(lead, choices, labels)
 
@@ -228,11 +238,11 @@ _CLOSING = re.compile(
 
 
 _CLOSES = ("(", "[", "ption", "hoice", "选项")
-"""A part of all that `_CLOSING` may end with."""
+"""A part of every ending that `_CLOSING` matches."""
 
 
-def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
-    """The label that ends the first sentence of `bare`, after the option's text or a remark."""
+def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
+    """Return the label at the end of the first sentence, after the option's text or a remark."""
     end = SENTENCE_END.search(bare)
     sentence = bare[: end.start()] if end else bare
     if not any(map(sentence.__contains__, _CLOSES)):
@@ -241,15 +251,15 @@ def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> AnswerSta
     if closing is None or (label := closing[2] or closing[3]) not in labels:
         return NO_LABEL
     before = closing[1].rstrip(" ,:-–—*_")
-    if named := option_by_text(before, choices, labels):
-        return AnswerStatement(label) if named == label else AMBIGUOUS
+    if text_label := option_by_text(before, choices, labels):
+        return AnswerStatement(label) if text_label == label else AMBIGUOUS
     if _MENTION.search(before) or _TAKES_BACK.search(before):
         return NO_LABEL
-    texts = labels_of_texts(before, choices)
+    texts = find_text_labels(before, choices)
     return NO_LABEL if texts and label not in texts else AnswerStatement(label)
 
 
-# `not among the choices`, `either `, `rather than `: before a closing label that is no answer.
+# `not among the choices`, `either `, `rather than `: before a closing label that is not an answer.
 _TAKES_BACK = re.compile(
     r"\b(?:not|cannot|never|no|none|neither|nor|either|or|unlike|except|than|if|whether|between"
     r"|from|and)\b"
@@ -259,19 +269,19 @@ _TAKES_BACK = re.compile(
 
 
 LONGEST_LABEL = 60
-"""Characters of a label with all that may stand around it."""
+"""The most characters of a label with its decoration."""
 
 
 @lru_cache(maxsize=64)
 def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | None:
-    """The label of a line that is nothing but an answer, or None.
+    """Return the label of a line that contains only an answer, or None.
 
-    That is a label alone, a label and its own option's text, or the text of exactly one option. The
-    line is looked at as it stands too, since cleaning may take LaTeX off an option's text.
+    Such a line is a label, a label with the text of its option, or the text of exactly one option.
+    The original line is checked too, since cleaning may remove LaTeX from the text of an option.
     """
     if len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels:
         return line[1]
-    if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
+    if line.rstrip().endswith((":", "：")):  # `A:`, the beginning of more text
         return None
     if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
         return None
@@ -281,48 +291,48 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     for form in (clean, line) if clean != line else (line,):
         match = _ONLY_LABEL.fullmatch(form)
         if match is None or form[match.start(1) - 1 : match.end(1)] == "(i":
-            continue  # no label, or a number
+            continue  # not a label, or a Roman number
         if (label := match[1].upper()) not in labels:
             continue
         if not match[2]:
-            return _label(match[1], line, choices).value
+            return _make_label_statement(match[1], line, choices).value
         if _is_text_of(match[2], labels.index(label), choices):
             return label
     return option_by_text(line, choices, labels)
 
 
-def _is_text_of(said: str, index: int, choices: Sequence[str]) -> bool:
-    """Whether a text is that of one option, or its first part."""
-    if index < len(choices) and option_by_text(said, (choices[index],)):
+def _is_text_of(text: str, index: int, choices: Sequence[str]) -> bool:
+    """Whether a text is the text of one option, or its first part."""
+    if index < len(choices) and option_by_text(text, (choices[index],)):
         return True
-    return _begins_option(said, index, choices)
+    return _begins_option(text, index, choices)
 
 
 _PARTS = frozenset("\u3000 ，、；,;")
-"""What separates the parts of a Chinese option."""
+"""The separators between the parts of a Chinese option."""
 
 
-def _begins_option(said: str, index: int, choices: Sequence[str]) -> bool:
+def _begins_option(text: str, index: int, choices: Sequence[str]) -> bool:
     """Whether a text is the first part of an option: ``内质网`` of ``内质网、蛋白质``."""
-    own = choices[index].strip() if index < len(choices) else ""
-    if len(said) < 2 or own.isascii() or not own.startswith(said):
+    option_text = choices[index].strip() if index < len(choices) else ""
+    if len(text) < 2 or option_text.isascii() or not option_text.startswith(text):
         return False
-    return own[len(said) : len(said) + 1] in _PARTS
+    return option_text[len(text) : len(text) + 1] in _PARTS
 
 
-def _label(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
-    """The label that `letter` is, unless a small one is, as it stands, another option's text."""
+def _make_label_statement(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
+    """Return the label of `letter`; ambiguous if a small letter is the text of another option."""
     label = letter.upper()
     if letter.islower() and choices:
         text = segment.strip().removesuffix(".")
-        own = ord(label) - ord("A")
-        if any(choice.strip() == text for i, choice in enumerate(choices) if i != own):
+        label_index = ord(label) - ord("A")
+        if any(choice.strip() == text for i, choice in enumerate(choices) if i != label_index):
             return AMBIGUOUS
     return AnswerStatement(label)
 
 
 @lru_cache(maxsize=1024)
-def _has_parts(choices: tuple[str, ...]) -> bool:
+def _have_question_parts(choices: tuple[str, ...]) -> bool:
     """Whether options answer the parts of a question: ``(a) all tall, (b) half tall``."""
     return any("(a)" in choice or choice.startswith("a)") for choice in choices)
 
@@ -334,8 +344,8 @@ _NEXT_PART = re.compile(r"[\s,;.]\([b-h]\)\s")
 # --- labels inside a segment -------------------------------------------------------------------
 
 
-def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | None:
-    """The label that begins at `position`; not a small letter, the article or the pronoun."""
+def _find_label(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | None:
+    """Return the label at `position`; not a small letter, the article or the pronoun."""
     match = _LABEL.match(bare, position)
     if match is None:
         return None
@@ -344,7 +354,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
     if (
         match[1] is not None
         and letter.islower()
-        and (letter == "i" or _has_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
+        and (letter == "i" or _have_question_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
     ):
         return None
     if match[1] is None:
@@ -354,92 +364,95 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
             return None
         word = _NEXT_WORD.match(bare, end) if letter in "AI" else None
         if word is not None and word[1].casefold() not in _AFTER_LABEL:
-            option = own_text(letter, choices)
+            option = plain_option_text(letter, choices)
             start = word.start(1)
             if not option or bare[start : start + len(option)].casefold() != option:
                 return None
     return _LabelSpan(letter.upper(), letter, end, match[1] is not None)
 
 
-def _text_starts(bare: str, position: int) -> tuple[int, ...]:
-    """Where the text may begin that follows a label ending at `position`."""
+def _possible_text_starts(bare: str, position: int) -> tuple[int, ...]:
+    """Return the possible beginnings of the text after a label that ends at `position`."""
     gap = _GAP.match(bare, position)
     start = gap.end() if gap else position
     dash = _DASH.match(bare, start)
     return (start, dash.end()) if dash else (start,)
 
 
-def _afterown_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
-    """The position after the option's own text where that follows the label, else `position`."""
-    option = own_text(label, choices) if choices else ""
+def _end_of_option_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
+    """Return the end of the option's text if it follows the label, else `position`."""
+    option = plain_option_text(label, choices) if choices else ""
     if option:
-        for start in _text_starts(bare, position):
+        for start in _possible_text_starts(bare, position):
             end = start + len(option)
             if bare[start:end].casefold() == option and not bare[end : end + 1].isalnum():
                 return end
     return position
 
 
-def _has_text_of_another(bare: str, named: _LabelSpan, choices: Sequence[str]) -> bool:
-    """Whether a label is followed by the text of an option that is not its own.
+def _has_text_of_another(bare: str, label_span: _LabelSpan, choices: Sequence[str]) -> bool:
+    """Whether the text of another option follows a label.
 
-    Where several texts fit the one that reaches farthest counts.
+    If several texts match, the longest one counts.
     """
     if not choices:
         return False
-    own = ord(named.label) - ord("A")
-    farthest, meant = (0, False, False), own
-    for start in _text_starts(bare, named.end):
-        rest = bare[start:]
-        folded = rest.casefold()
-        for index, text in enumerate(option_texts(tuple(choices)).plain) if rest else ():
+    label_index = ord(label_span.label) - ord("A")
+    farthest, text_index = (0, False, False), label_index
+    for start in _possible_text_starts(bare, label_span.end):
+        following_text = bare[start:]
+        folded = following_text.casefold()
+        for index, text in enumerate(option_texts(tuple(choices)).plain) if following_text else ():
             if text and folded.startswith(text) and _TEXT_ENDS.match(folded, len(text)):
-                exact = rest.startswith(choices[index].strip())
-                if (rank := (start + len(text), exact, index == own)) > farthest:
-                    farthest, meant = rank, index
-    return meant != own
+                exact = following_text.startswith(choices[index].strip())
+                if (rank := (start + len(text), exact, index == label_index)) > farthest:
+                    farthest, text_index = rank, index
+    return text_index != label_index
 
 
-def _is_joined(bare: str, named: _LabelSpan, labels: str, choices: Sequence[str]) -> bool:
-    """Whether another label stands beside `named` in the same sentence.
+def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence[str]) -> bool:
+    """Whether the same sentence gives another label as an answer.
 
-    It may be joined to it (``B or C``), or be offered later on, neither rejected nor discussed.
+    The other label may be joined to this one (``B or C``). It may also be offered later in the
+    sentence, neither rejected nor discussed.
     """
-    position = begin = _afterown_text(bare, named.label, named.end, choices)
+    position = begin = _end_of_option_text(bare, label_span.label, label_span.end, choices)
     while position < len(bare):
         link = LINK.match(bare, position)
         end = link.end() if link else position
-        other = _label_at(bare, end, choices)
-        if other is None or (end == position and not other.bracketed):
+        other_span = _find_label(bare, end, choices)
+        if other_span is None or (end == position and not other_span.is_bracketed):
             break
-        after = _afterown_text(bare, other.label, other.end, choices)
-        if other.label != named.label:
-            is_label = other.raw.isupper() if named.raw.isupper() else other.bracketed
-            if not is_label or not (other.bracketed or other.label in labels):
+        after = _end_of_option_text(bare, other_span.label, other_span.end, choices)
+        if other_span.label != label_span.label:
+            is_label = (
+                other_span.raw.isupper() if label_span.raw.isupper() else other_span.is_bracketed
+            )
+            if not is_label or not (other_span.is_bracketed or other_span.label in labels):
                 break
-            if counts_as_second(bare, bare[position:end], other.end, after):
+            if is_second_answer(bare, bare[position:end], other_span.end, after):
                 return True
             break
         position = after
-    return _is_offered(bare, named, labels, max(begin, position))
+    return _is_offered(bare, label_span, labels, max(begin, position))
 
 
-def _is_offered(bare: str, named: _LabelSpan, labels: str, position: int) -> bool:
+def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -> bool:
     """Whether the rest of the sentence offers another label, neither rejected nor discussed."""
-    discussed = False
+    is_discussed = False
     sentence = SENTENCE_END.search(bare, position)
     for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
         label = mention[1] or mention[2] or mention[3]
-        if label == named.label or label not in labels:
+        if label == label_span.label or label not in labels:
             continue
         between = bare[position : mention.start(mention.lastindex or 0)]
         position = mention.end()
         if REJECTS.search(between):
-            discussed = True
+            is_discussed = True
         elif OFFERS.search(between):
             return True
-        elif discussed or EXPLAINS.search(between):
-            discussed = True
+        elif is_discussed or EXPLAINS.search(between):
+            is_discussed = True
         elif not NEGATIVE.match(bare, mention.end()):
             return True
     return False

@@ -1,8 +1,8 @@
-"""Numbers in text, read by value: sign, point and exponent count, the way of writing does not.
+"""Numbers in text. They are read by value, so different spellings of a number are equal.
 
-One grammar of a number (`_NUMBER`) and one list of what makes a number part of something else
-(`_PART_OF_MORE`); on them stand the number that a text is (`number_of`), begins with
-(`leading_number`) or holds (`numbers_in`).
+`_NUMBER` is the grammar of a number. `_PART_OF_MORE` lists the signs that a number is part of a
+longer expression. Both are used for a text that is a number (`parse_number`), begins with a number
+(`parse_leading_number`) or contains numbers (`find_numbers`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from keju.answers.segments import clean_segment
 
 LONGEST = 60
-"""Characters of a number; whatever is longer is not an answer."""
+"""The longest number, in characters. Longer text is not an answer."""
 
 _SUPERSCRIPTS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 # The power in `10⁻³` or `5²`, not the `²` of `m²`.
@@ -25,10 +25,10 @@ _THIN_SPACE = re.compile(r"(?<=\d)[\u2009\u202f\u00a0](?=\d{3}(?!\d))")
 # The fraction in `3½` or `3 ½`, not `½` alone.
 _VULGAR = re.compile(r"(?<=\d)(?=[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\ufe63": "-", "\u2044": "/"})
-"""The minus sign and the hyphens that stand for it; the slash of a fraction."""
+"""The minus sign and the hyphens with the same meaning, and the slash of a fraction."""
 
 _DASH = "-\u2012\u2013\u2014\u2015"
-"""Hyphen, figure dash, en dash, em dash and bar: each may stand for a minus or for ``to``."""
+"""Hyphen, figure dash, en dash, em dash and bar. Each may mean a minus or ``to``."""
 _LONG_DASHES = "\u2014\u2015"
 # `^-3`, `**{6}`, `^(12)`: group 1 is the exponent.
 _EXPONENT = rf"(?:\^|\*\*)\s?[({{]?\s?([{_DASH}+]?\d{{1,4}})(?!\d)[)}}]?"
@@ -48,7 +48,7 @@ _SIGN = re.compile(rf"(?:([{_DASH}]|(?<![A-Za-z])(?i:minus|negative)(?=[ \t]))|\
 _SIGN_BEFORE = re.compile(_SIGN.pattern + r"\Z")
 _SIGN_REACH = 10
 _BEFORE_MINUS = "=≈≅~:([{,;*_`$\"'“‘|<>≤≥≠"
-"""After these a dash is a minus, with blanks or without."""
+"""Signs before a dash that is a minus, with or without blanks."""
 # `is`, `about`: after these a `minus` is a sign, after `five` it is not.
 _WORD_BEFORE_MINUS = re.compile(
     r"\b(?i:is|was|are|were|be|equals|to|of|about|approximately|around|roughly|exactly|and)\Z"
@@ -67,7 +67,7 @@ NUMBER_WORDS = {
 }  # fmt: skip
 _WORDS = "|".join(NUMBER_WORDS)
 
-# What follows a number that is only part of something, line by line: `5k`, `5 + `, `5.3.1`,
+# The text after a number that is part of a longer expression, line by line: `5k`, `5 + `, `5.3.1`,
 # `5 plus`; `5 > `, `5 / `; `5 million`, `5万`; `5:3`, `5 - 7`, `5 x 3`, `5...7`, `5~`, `5 ±`;
 # `5 and a half`; `5 times 3`; `5 squared`; `5 tenths`; `5 or more`. Not `5.`, `5: 3 red`.
 _PART_OF_MORE = re.compile(
@@ -83,7 +83,7 @@ _PART_OF_MORE = re.compile(
     r"(?:tenth|hundredth|thousandth|third|halve|fifth|sixth|seventh|eighth|ninth)s\b|"
     r"or\s+(?:more|less|fewer|higher|lower|greater|above|below|so)\b)"
 )
-# What stands before a number that is only part of something: `3/`, `<= `, `±`, `#`, `3 x `, `1 `.
+# The text before a number that is part of a longer expression: `3/`, `<= `, `±`, `#`, `3 x `, `1 `.
 _MORE_BEFORE = re.compile(
     r"(?:\d\s?[:/]|[<>≤≥]=?|[≠≮≯≲≳≪≫±√#]|[!/]=|=/=|\+/-|\\(?:neq?|leq?|geq?|lt|gt|pm)\b|"
     r"\d[%)]?[ \t]?(?:[x×*·⋅÷/+~]|\*\*|\.{2,3}|\\times|\\cdot)|\d (?i:plus|times))\s?$|\d[,'’ ]$"
@@ -97,41 +97,41 @@ class ParsedNumber(NamedTuple):
     """One number of a text."""
 
     value: Decimal
-    """As written: ``35 %`` is 35. Its exponent tells how many digits were printed."""
+    """The value as written: ``35 %`` is 35. Its exponent gives the number of printed digits."""
     percent: bool
     clear: bool
-    """False where it is part of something else: ``10k``, ``3/4``, ``< 5``, ``5-7``, ``2^5``; and
-    where a dash before it may be a minus or not.
+    """Whether the number is complete and its sign is known. False for ``10k``, ``3/4``, ``< 5``,
+    ``5-7``, ``2^5``, and after a dash that may or may not be a minus.
     """
     start: int
     end: int
 
     @property
     def quantum(self) -> Decimal:
-        """One unit of the last printed digit."""
+        """Return one unit of the last printed digit."""
         exponent = self.value.as_tuple().exponent
         return Decimal((0, (1,), exponent if isinstance(exponent, int) else 0))
 
     @property
     def plain(self) -> str:
-        """The value in plain digits, ``-1000`` or ``3.5``."""
+        """Return the value in plain digits, ``-1000`` or ``3.5``."""
         digits = f"{self.value:f}" if self.value else "0"
         return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 class NumberRange(NamedTuple):
-    """Two bounds, the lower one first; both belong to it."""
+    """Two bounds, the lower one first. Both belong to the range."""
 
     low: Decimal
     high: Decimal
 
     def holds(self, value: Decimal) -> bool:
-        """Whether `value` lies between the bounds or on one of them."""
+        """Whether `value` is between the bounds or equal to one of them."""
         return self.low <= value <= self.high
 
 
 def plain_numerals(text: str) -> str:
-    """`text` with superscript powers, full-width digits and minus signs in plain form."""
+    """Return `text` with superscript powers, full-width digits and minus signs in plain form."""
     if text.isascii():
         return text
     text = _THIN_SPACE.sub("", text)
@@ -139,21 +139,21 @@ def plain_numerals(text: str) -> str:
     return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SIGNS)
 
 
-def comparable(text: str) -> str:
-    """A text as far as it counts when compared as a whole: no dressing, case or double spaces."""
+def normalise_for_comparison(text: str) -> str:
+    """Return a text in its form for comparison: without decoration, case or double spaces."""
     return " ".join(clean_segment(plain_numerals(text)).casefold().split())
 
 
-def numbers_in(text: str) -> list[ParsedNumber]:
-    """The numbers of a text that is in plain form (`plain_numerals`), in order.
+def find_numbers(text: str) -> list[ParsedNumber]:
+    """Return the numbers of a text in plain form (`plain_numerals`), in order.
 
-    Digits that belong to a name (``CD14``, ``IL-6``, ``m^2``) are no numbers.
+    Digits of a name (``CD14``, ``IL-6``, ``m^2``) are not numbers.
     """
     numbers = []
     for match in _NUMBER.finditer(text):
-        start, negative, clear = _sign_before(text, match.start())
+        start, negative, clear = _find_sign(text, match.start())
         end = match.end()
-        value = _value(match, negative) if end - start <= LONGEST else None
+        value = _parse_value(match, negative) if end - start <= LONGEST else None
         is_part = (
             _PART_OF_MORE.match(text, end)
             or _MORE_BEFORE.search(text, max(0, start - _REACH), start)
@@ -164,37 +164,37 @@ def numbers_in(text: str) -> list[ParsedNumber]:
     return numbers
 
 
-def number_of(text: str) -> ParsedNumber | None:
-    """The number that `text` is, dressing and a final full stop aside; None if it is none."""
+def parse_number(text: str) -> ParsedNumber | None:
+    """Return the number that `text` is, apart from decoration and a final full stop, or None."""
     bare = clean_segment(plain_numerals(text))
     if len(bare) > LONGEST:
         return None
     sign = _SIGN.match(bare)
     match = _NUMBER.fullmatch(bare, sign.end() if sign else 0)
-    value = _value(match, bool(sign and sign[1])) if match else None
+    value = _parse_value(match, bool(sign and sign[1])) if match else None
     if match is None or value is None:
         return None
     return ParsedNumber(value, bool(match[5]), True, 0, len(bare))
 
 
-# `(- $`, `minus `, `[$-`: what may stand before the digits of a leading number.
+# `(- $`, `minus `, `[$-`: signs before the digits of a leading number.
 _BEFORE_LEADING = re.compile(r"[(\[]?\s?(-|\+|minus |negative )?\s?\$?\s?([+-]?)", re.I | re.A)
-# `kg`, ` * 3`, `-(`: what goes on from the digits, so that they are not a number by themselves.
+# `kg`, ` * 3`, `-(`: text directly after digits that are then only part of an expression.
 _GOES_ON = re.compile(r"\w|\s?[-+*/×^]\s?[\d(]", re.A)
 # `minus three`, `Twelve`; not `one of`, `twenty-one`.
 _NUMBER_WORD = re.compile(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
 
 
-def leading_number(text: str) -> ParsedNumber | None:
-    """The number that `text`, in plain form, begins with, in digits or in words up to twenty.
+def parse_leading_number(text: str) -> ParsedNumber | None:
+    """Return the number at the beginning of a plain `text`, in digits or in words up to twenty.
 
-    It is not `clear` where what follows makes it part of something else.
+    It is not `clear` if the following text makes it part of a longer expression.
     """
     before = _BEFORE_LEADING.match(text)
     match = _NUMBER.match(text, before.end()) if before else None
     if before and match and match.end() <= LONGEST and not _GOES_ON.match(text, match.end()):
         negative = (before[1] or "+").strip().lower() != "+"
-        value = _value(match, negative != (before[2] == "-"))
+        value = _parse_value(match, negative != (before[2] == "-"))
         if value is not None:
             end = match.end()
             closed = end + (text[end : end + 1] in ("]", ")"))
@@ -213,52 +213,54 @@ def leading_number(text: str) -> ParsedNumber | None:
     return ParsedNumber(value, False, not _PART_OF_MORE.match(text, end), 0, end)
 
 
-def range_of(text: str) -> NumberRange | None:
-    """The range ``(lower,upper)`` that `text` is, reversed bounds put right; None if it is none."""
+def parse_range(text: str) -> NumberRange | None:
+    """Return the range ``(lower,upper)`` that `text` is, with sorted bounds, or None."""
     bare = plain_numerals(text).strip()
     if not (bare[:1] in "([" and bare[-1:] in ")]") or bare.count(",") != 1:
         return None
-    first, second = (number_of(part.strip()) for part in bare[1:-1].split(","))
-    if first is None or second is None or first.percent or second.percent:
+    first_bound, second_bound = (parse_number(part.strip()) for part in bare[1:-1].split(","))
+    if first_bound is None or second_bound is None or first_bound.percent or second_bound.percent:
         return None
-    return NumberRange(*sorted((first.value, second.value)))
+    return NumberRange(*sorted((first_bound.value, second_bound.value)))
 
 
-def same_number(first: ParsedNumber, second: ParsedNumber) -> bool:
-    """Whether two numbers are equal as written: by value, and both or neither in per cent."""
-    return first.value == second.value and first.percent == second.percent
+def is_same_number(left_number: ParsedNumber, right_number: ParsedNumber) -> bool:
+    """Whether two numbers have the same value and are both, or neither, in per cent."""
+    return left_number.value == right_number.value and left_number.percent == right_number.percent
 
 
-def _sign_before(text: str, start: int) -> tuple[int, bool, bool]:
-    """Where the number with its digits at `start` begins, whether it is negative, and clearly so.
+def _find_sign(text: str, start: int) -> tuple[int, bool, bool]:
+    """Return the beginning of a number, whether it is negative, and whether that is clear.
 
-    The sign has to be told from a dash between two numbers or two words.
+    The digits of the number begin at `start`.
+
+    A sign must be distinguished from a dash between two numbers or two words.
     """
     sign = _SIGN_BEFORE.search(text, max(0, start - _SIGN_REACH), start)
     if sign is None:
         return start, False, True
-    at = sign.start()
-    stem = at
-    while stem and text[stem - 1] in " \t" and at - stem < _SIGN_REACH:
+    sign_start = sign.start()
+    stem = sign_start
+    while stem and text[stem - 1] in " \t" and sign_start - stem < _SIGN_REACH:
         stem -= 1
     before = text[stem - 1] if stem else "\n"
-    attached = sign.end() == at + 1
-    leading = attached and stem < at  # about -5
+    attached = sign.end() == sign_start + 1
+    leading = attached and stem < sign_start  # about -5
     if before.isdecimal() or before in ")]}%":
-        return (at, bool(sign[1]), False) if leading else (start, False, False)
+        return (sign_start, bool(sign[1]), False) if leading else (start, False, False)
     if not sign[1]:
-        return at, False, attached
+        return sign_start, False, attached
     if before == "\n":
-        return at, True, attached or sign[1].isalpha()
+        return sign_start, True, attached or sign[1].isalpha()
     if sign[1].isalpha():
         clear = bool(_WORD_BEFORE_MINUS.search(text, max(0, stem - _WORD_REACH), stem))
     else:
         clear = leading and (before.isalpha() or before in ".!?") and sign[1] not in _LONG_DASHES
-    return at, True, clear or before in _BEFORE_MINUS
+    return sign_start, True, clear or before in _BEFORE_MINUS
 
 
-def _value(match: re.Match[str], negative: bool) -> Decimal | None:
-    """The value of a match of `_NUMBER`; None for a power of anything but ten."""
+def _parse_value(match: re.Match[str], negative: bool) -> Decimal | None:
+    """Return the value of a match of `_NUMBER`; None for a power of a base other than ten."""
     mantissa, exponent = match[1].replace(",", ""), match[2] or match[3] or match[4] or "0"
     if match[4] is not None:
         if mantissa != "10":

@@ -1,11 +1,11 @@
-"""Options that a sentence names, and what it says of them.
+"""Options that a sentence names, and how the sentence treats them.
 
-An option is named by its label, ``(B)``, ``option B``, ``B项``, by its text, or by its number of
-things. `judge` decides what a sentence says of each: asserted, rejected, only discussed, or one of
-several that are left open: ``B, rather than C``.
+A sentence names an option by its label, ``(B)``, ``option B``, ``B项``, by its text, or by its
+number. `judge_options` decides whether a sentence asserts, rejects or only discusses an option, or
+leaves several open: ``B, rather than C``.
 
-Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), Llama-3.1-8B,
-Mistral-7B, the embedded model, written replies.
+Sources of the rules: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese),
+Llama-3.1-8B, Mistral-7B, the embedded model, hand-written replies.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, strength_of
+from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, link_strength
 from keju.answers.numbers import NUMBER_WORDS
-from keju.answers.options import counted_option, framed_option, own_text, spoken, texts_in
+from keju.answers.options import (
+    find_counted_option,
+    find_framed_option,
+    find_option_texts,
+    normalise_formulas,
+    plain_option_text,
+)
 from keju.answers.sentences import (
     CONCLUDES,
     CONTRAST,
@@ -37,9 +43,9 @@ class OptionMention(NamedTuple):
     label: str
     start: int
     end: int
-    by_text: bool = False
-    weak: bool = False
-    """Whether something else may be meant: ``you get D``, ``vitamin C``."""
+    is_text: bool = False
+    is_weak: bool = False
+    """Whether the letter may have another meaning: ``you get D``, ``vitamin C``."""
 
 
 # --- finding mentions ----------------------------------------------------------------------------
@@ -53,11 +59,11 @@ _LABEL = re.compile(
     r"|(?:选项|说法) ?[(\"“]?([A-Z])(?![A-Za-z0-9])|(?<![A-Za-z0-9])([A-Z]) ?选?项"
     r"|\b[Oo]ption [(]?([a-z])[)](?![A-Za-z])|(?<=[a-z] )[(\[]([a-hj-z])[)\]](?=[.*\s]*\Z)"
 )
-# A part of each of them; quicker to find than a pattern.
+# A part of every match of `_LABEL`; quicker to find than a pattern.
 _AROUND_LABEL = (
     "(", "[", "**", '"', "“", "「", "『", "ption", "hoice", "etter", "tatement", "项", "说法",
 )  # fmt: skip
-# A bare letter of a Chinese sentence, where an answer stands: `是B。`, `,D`; not `B细胞`, `24 J`,
+# A bare letter at the place of an answer in a Chinese sentence: `是B。`, `,D`; not `B细胞`, `24 J`,
 # `维生素D`, `C(4, 1)=4`.
 _LETTER_ZH = re.compile(
     r"(?:\A|(?<=[^\w=+*/^-])"
@@ -85,83 +91,89 @@ _LETTER = re.compile(
 _WEAK = re.compile(
     r"(?<=[a-z] )([B-HJ-Z])(?!\. [a-z])(?=[.,;:!?)。,]|[\s*_\"'”’)]{0,3}\Z| (?:and|or|is|was)\b)"
 )
-# A part of each of them: a capital letter alone, or a letter before a bracket.
+# A part of every label: a separate capital letter, or a letter before a bracket.
 _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
 WORD = re.compile(r"\w")
 
 
-def mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
-    """The options that a spoken sentence names, in order.
+def find_mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
+    """Return the options that a normalised sentence names, in order.
 
-    A label and its own text next to it are one mention. A number is a mention where all options are
-    numbers of things and the sentence has no other.
+    A label and the text of its option next to it are one mention. A number is a mention if all
+    options are numbers and the sentence contains no other number.
     """
-    return _mentions(sentence, sample.choices)
+    return _find_mentions(sentence, sample.choices)
 
 
 @lru_cache(maxsize=64)
-def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
-    """The same; several rules ask for the mentions of one sentence."""
-    named = _with_labels(_by_texts(sentence, choices), sentence, LABELS[: len(choices)])
-    if "here" in sentence and (there := _THERE_ARE.search(sentence)):
-        other = counted_option(there[1], choices)
-        if other:
-            return (OptionMention(other[0], there.start(1), there.end(1), True),)
-    if not named:
-        other = framed_option(sentence, choices) or counted_option(sentence, choices)
-        if other and _NOT.search(sentence, other[1], other[2]):
+def _find_mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
+    """Return the same as `find_mentions`, cached, since several rules use one sentence."""
+    matches = _add_labels(_find_texts(sentence, choices), sentence, LABELS[: len(choices)])
+    if "here" in sentence and (there_are := _THERE_ARE.search(sentence)):
+        counted = find_counted_option(there_are[1], choices)
+        if counted:
+            return (OptionMention(counted[0], there_are.start(1), there_are.end(1), True),)
+    if not matches:
+        counted = find_framed_option(sentence, choices) or find_counted_option(sentence, choices)
+        if counted and _NOT.search(sentence, counted[1], counted[2]):
             return ()
-        return (OptionMention(*other, True),) if other else ()
-    return tuple(_merged(named, sentence)) if len(named) > 1 else tuple(named)
+        return (OptionMention(*counted, True),) if counted else ()
+    return tuple(_merge_mentions(matches, sentence)) if len(matches) > 1 else tuple(matches)
 
 
-def _by_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
-    """The options whose whole texts are in a sentence."""
+def _find_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
+    """Return mentions of the options whose whole texts are in a sentence."""
     return [
         OptionMention(label, start, end, True)
-        for start, end, label in texts_in(sentence.lower(), choices)
+        for start, end, label in find_option_texts(sentence.lower(), choices)
         if sentence[start : end + 1] not in _PRONOUN
-        if not UNDETERMINED.search(own_text(label, choices))
+        if not UNDETERMINED.search(plain_option_text(label, choices))
         or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
     ]
 
 
 _PRONOUN = frozenset({"I ", "A ", "a "})
-"""The pronoun and the article, where an option is that letter."""
+"""The pronoun and the article, which may equal an option of one letter."""
 
 
-def _with_labels(named: list[OptionMention], sentence: str, labels: str) -> list[OptionMention]:
-    """`named` and the options whose labels are in a sentence; a label inside a text is none."""
-    for pattern in _patterns_for(sentence):
+def _add_labels(
+    text_mentions: list[OptionMention], sentence: str, labels: str
+) -> list[OptionMention]:
+    """Return `text_mentions` and the labels in a sentence, except labels inside an option text."""
+    for pattern in _select_patterns(sentence):
         for match in pattern.finditer(sentence):
             label = match[match.lastindex or 0].upper()
             start, end = match.span(pattern is not _LABEL)
-            inside = any(each.start <= start and end <= each.end for each in named)
+            inside = any(mention.start <= start and end <= mention.end for mention in text_mentions)
             if label in labels and not inside:
-                named = [each for each in named if not start <= each.start < each.end <= end]
-                named.append(OptionMention(label, start, end, weak=pattern is _WEAK))
-    return named
+                text_mentions = [
+                    kept_mention
+                    for kept_mention in text_mentions
+                    if not start <= kept_mention.start < kept_mention.end <= end
+                ]
+                text_mentions.append(OptionMention(label, start, end, is_weak=pattern is _WEAK))
+    return text_mentions
 
 
-def _merged(named: Sequence[OptionMention], sentence: str) -> list[OptionMention]:
-    """Mentions in order; a label and the text next to it are one."""
+def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[OptionMention]:
+    """Return mentions in order. A label and the text next to it become one mention."""
     merged: list[OptionMention] = []
-    for mention in sorted(named, key=lambda mention: mention.start):
-        last = merged[-1] if merged else None
-        gap = sentence[last.end : mention.start] if last else "-"
-        if last and last.label == mention.label and not WORD.search(gap):
-            by_text = last.by_text and mention.by_text
-            merged[-1] = OptionMention(last.label, last.start, mention.end, by_text)
-        elif last and not last.by_text and mention.by_text and not WORD.search(gap):
-            merged[-1] = last._replace(end=mention.end)  # `(C) right winger`: the label counts
+    for mention in sorted(unmerged, key=lambda mention: mention.start):
+        previous = merged[-1] if merged else None
+        gap = sentence[previous.end : mention.start] if previous else "-"
+        if previous and previous.label == mention.label and not WORD.search(gap):
+            by_text = previous.is_text and mention.is_text
+            merged[-1] = OptionMention(previous.label, previous.start, mention.end, by_text)
+        elif previous and not previous.is_text and mention.is_text and not WORD.search(gap):
+            merged[-1] = previous._replace(end=mention.end)  # `(C) right winger`: the label counts
         else:
             merged.append(mention)
     return merged
 
 
-# `not`, inside what would be an option in other words: `Amy is second (so not first)`.
+# `not`, inside a paraphrase of an option: `Amy is second (so not first)`.
 _NOT = re.compile(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
-# `There are 3 penguins`, `there is only one`: the number of things, whatever other numbers follow.
+# `There are 3 penguins`, `there is only one`: the counted number, even if other numbers follow.
 _THERE_ARE = re.compile(
     r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "
     rf"(\d+|{'|'.join(NUMBER_WORDS)})\b",
@@ -169,30 +181,30 @@ _THERE_ARE = re.compile(
 )
 
 
-def _patterns_for(sentence: str) -> list[re.Pattern[str]]:
-    """The patterns of labels that may match in a sentence."""
+def _select_patterns(sentence: str) -> list[re.Pattern[str]]:
+    """Return the label patterns that may match in a sentence."""
     if not _MAY_BE_LABEL.search(sentence):
         return []
     patterns = [_LABEL] if any(map(sentence.__contains__, _AROUND_LABEL)) else []
     return [*patterns, _LETTER_ZH if has_chinese(sentence) else _LETTER, _WEAK]
 
 
-# --- what a sentence says of them ----------------------------------------------------------------
+# --- judging mentions ----------------------------------------------------------------------------
 
-# Where a clause of a sentence ends; not the comma of `1,000`, the colon of `3:1`.
+# The end of a clause; not the comma of `1,000`, the colon of `3:1`.
 _COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
 # Before a mention that is one of several: `either`, `要么`, `, or it might be `.
-_OPEN = re.compile(
+_ALTERNATIVE_BEFORE = re.compile(
     r"\A\W*(?:[Oo]r\b|或)[^,，]*(?:\bbe|是)(?: the| an?)? ?\Z"
     r"|\b(?:[Ee]ither|between|whether|both)\b|要么|介于"
     r"|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
 )
-# Between two options of which the second is set against the first.
+# Between two options in contrast.
 _BUT = re.compile(r"\bbut\b|但|而", re.IGNORECASE)
-# `, though (E) is tempting`, `while the momentum is 12`; `虽然`: what is conceded is not asserted.
+# `, though (E) is tempting`, `while the momentum is 12`; `虽然`: a concession is not an assertion.
 _CONCEDES = re.compile(r"\b(?:though|although|whereas|while|unlike)\b|虽然|尽管", re.IGNORECASE)
 _EQUALLY = re.compile(r"\b(?:just as|equally|as well)\b|同样|也(?:可以|对|行)", re.IGNORECASE)
-# After an option's label: nothing, a reason, or a predicate that identifies it: `. `, `, since`,
+# After an option's label: the end, a reason, or a predicate that identifies it: `. `, `, since`,
 # ` is the sarcastic one`, ` has the correct order`, `才是对的`; not `: needs arcs`, ` is a metal`.
 _AFTER_LABEL = re.compile(
     r"[\s*_\"'”’」》)\]]*(?:\Z|[.。!,，;(；]"
@@ -222,13 +234,13 @@ _AFTER_TEXT = re.compile(
     r"|[\u4e00-\u9fff]{1,6}[。!,，*]|因为|而)",
     re.IGNORECASE,
 )
-# Nothing but an article before it: a text that begins its clause.
+# Only an article before the option's text, which begins its clause.
 _BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
 _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
 AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
 _DIGIT = re.compile(r"\d")
-# `(8·5/2)`, `, or roughly 2.8%`: says the same once more.
-_AGAIN = re.compile(
+# `(8·5/2)`, `, or roughly 2.8%`: a repetition of the same value.
+_REPETITION = re.compile(
     r"\([^()]*\)|,? (?:or|i\.e\.,?) (?:about|roughly|approximately|around)\b.*|[≈~].*|,? (?:while"
     r"|whereas|though|although|as|when|because|since)\b.*"
 )
@@ -237,8 +249,8 @@ _IS_MY_ANSWER = re.compile(
     r",? (?:is|would be|has to be) (?:my|the) (?:final |best |correct |right )?"
     r"(?:answer|choice|pick|guess)\W*\Z"
 )
-# `Grade: B`, which is another thing's; not `Revised: B`.
-_ONE_WORD = re.compile(
+# `Grade: B`, a letter that is not an option; not `Revised: B`.
+_OTHER_GRADE = re.compile(
     r"[\s*_]*(?!(?i:revised|corrected|updated|choice|pick|selection|verdict|guess|result|letter"
     r"|option|decision|solution|key|final|conclusion|correct|so|thus|hence|therefore|no|yes"
     r"|actually|sorry|wait|dr|answer)\b)"
@@ -246,14 +258,14 @@ _ONE_WORD = re.compile(
 )
 # `so that is option 2`: an option of another list.
 _NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
-# Before an option that is only looked at: `I looked at (A) and then at `, `Let's consider `.
-LOOKED_AT = re.compile(
+# Before an option that is only considered: `I looked at (A) and then at `, `Let's consider `.
+CONSIDERED = re.compile(
     r"\b(?:at|about|through|over|beyond|against|consider|examine|evaluate|check|analyze|compare"
     r"|discuss|start with|is to)"
     r"(?: (?:the|each|option|both))*[\s*_\"“(]*\Z",
     re.IGNORECASE,
 )
-# Before an option's text that more follows: `is a `, `called the `, `= `; `是`.
+# Before an option's text in the middle of a sentence: `is a `, `called the `, `= `; `是`.
 _NAMES = re.compile(
     r"(?:\b(?:is|are|was|were|be|been|equals?|gives?|get|becomes?|remains?|called|namely|by|as|to|in"
     r"|into|at|with|from|for|on|so|thus|therefore|hence|recommend|choose|pick|select|suggest|say)\b"
@@ -265,72 +277,74 @@ _NAMES = re.compile(
 
 
 class SentenceMentions(NamedTuple):
-    """What a sentence says of options."""
+    """The options that a sentence asserts, discusses and rejects."""
 
     asserted: tuple[OptionMention, ...] = ()
     discussed: tuple[OptionMention, ...] = ()
-    """Those that it names without a verdict."""
+    """The options that the sentence names without a verdict."""
     rejected: tuple[str, ...] = ()
     is_open: bool = False
-    """Whether it leaves several open."""
+    """Whether the sentence leaves several options open."""
 
     @property
-    def is_any(self) -> bool:
-        """Whether it names any option."""
+    def names_any_option(self) -> bool:
+        """Whether the sentence names any option."""
         return bool(self.asserted or self.discussed or self.rejected or self.is_open)
 
 
-def judge(sentence: str, sample: Sample) -> SentenceMentions:
-    """What a spoken sentence says of options."""
+def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
+    """Return how a normalised sentence treats the options that it names."""
     if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
         return SentenceMentions()
-    named = mentions(sentence, sample)
-    if not named or supposes(sentence, sample):
+    option_mentions = find_mentions(sentence, sample)
+    if not option_mentions or is_supposition(sentence, sample):
         return SentenceMentions()
-    if _ONE_WORD.fullmatch(sentence) or _NUMBERED.search(sentence):
+    if _OTHER_GRADE.fullmatch(sentence) or _NUMBERED.search(sentence):
         return SentenceMentions(is_open=True)
-    if (mine := _IS_MY_ANSWER.search(sentence)) is not None:
-        sentence = sentence[: mine.start()]
-        named = mentions(sentence, sample)
+    if (closing := _IS_MY_ANSWER.search(sentence)) is not None:
+        sentence = sentence[: closing.start()]
+        option_mentions = find_mentions(sentence, sample)
     asserted: list[OptionMention] = []
     discussed: list[OptionMention] = []
     rejected: list[str] = []
     is_open = False
     end = 0
     clause_ends = [match.end() for match in _COMMA.finditer(sentence)]
-    for group in _joined(sentence, named):
-        first, last = group[0], group[-1]
-        commas = [comma for comma in clause_ends if comma <= first.start]
-        clause = sentence[max([end, *commas]) : first.start]
-        end = last.end
-        if _is_rejected(sentence, last, clause, sample):
+    for group in _group_mentions(sentence, option_mentions):
+        first_mention, last_mention = group[0], group[-1]
+        commas = [comma for comma in clause_ends if comma <= first_mention.start]
+        clause = sentence[max([end, *commas]) : first_mention.start]
+        end = last_mention.end
+        if _is_rejected(sentence, last_mention, clause, sample):
             rejected += [mention.label for mention in group]
-        elif len(group) > 1 or _said(_OPEN, clause, sample, 4):
+        elif len(group) > 1 or _states(_ALTERNATIVE_BEFORE, clause, sample, 4):
             asserted, is_open = [], True
         elif asserted and _EQUALLY.search(sentence, end):
             is_open = True
         elif _CONCEDES.search(clause):
             continue
         elif (
-            first.weak
-            or _said(HEDGES, clause, sample, 1)
-            or not _is_answer(sentence, first, sample)
+            first_mention.is_weak
+            or _states(HEDGES, clause, sample, 1)
+            or not _is_answer(sentence, first_mention, sample)
         ):
-            discussed.append(first)
+            discussed.append(first_mention)
         else:
             is_open = False
-            asserted.append(first)
+            asserted.append(first_mention)
     return SentenceMentions(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
 
 
 _RANGE = frozenset("-–—~")
-"""What joins the first and the last of several options: ``(A)–(J)``."""
+"""Signs between the first and the last option of a range: ``(A)–(J)``."""
 
 
-def _joined(sentence: str, named: Sequence[OptionMention]) -> list[list[OptionMention]]:
-    """Mentions of different options in groups that ``or``, ``and`` or a comma joins."""
+def _group_mentions(
+    sentence: str, option_mentions: Sequence[OptionMention]
+) -> list[list[OptionMention]]:
+    """Return the mentions in groups of different options joined by ``or``, ``and`` or a comma."""
     groups: list[list[OptionMention]] = []
-    for mention in named:
+    for mention in option_mentions:
         before = groups[-1][-1] if groups else None
         link = sentence[before.end : mention.start] if before else ""
         if (
@@ -338,7 +352,7 @@ def _joined(sentence: str, named: Sequence[OptionMention]) -> list[list[OptionMe
             and before.label != mention.label
             and not _BUT.search(link)
             and LINK.fullmatch(link)
-            and (strength_of(link) != "apart" or link.strip() in _RANGE)
+            and (link_strength(link) != "apart" or link.strip() in _RANGE)
         ):
             groups[-1].append(mention)
         else:
@@ -346,7 +360,7 @@ def _joined(sentence: str, named: Sequence[OptionMention]) -> list[list[OptionMe
     return groups
 
 
-# `, but it's not`: after an option that is taken back at once.
+# `, but it's not`: after an option that the sentence retracts.
 _BUT_NOT = re.compile(
     r"[^。;；]{0,12}[,，]\s?(?:故|所以|因此)?不(?:当|应)?选"
     r"|[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
@@ -355,11 +369,11 @@ _BUT_NOT = re.compile(
 
 
 def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sample) -> bool:
-    """Whether a sentence says that an option is not the one, before it or after it."""
+    """Whether a sentence rejects an option, before or after naming it."""
     is_set_against = CONTRAST.search(clause) and not sample.asks_for_wrong
     if is_set_against or is_unsure(clause, sample):
         return True
-    after = text_end(sentence, mention, sample)
+    after = find_text_end(sentence, mention, sample)
     if _BUT_NOT.match(sentence, after):
         return True
     is_wrong = NEGATIVE.match(sentence, after) and not CONTRAST.match(sentence, after)
@@ -367,40 +381,40 @@ def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sam
 
 
 @lru_cache(maxsize=1024)
-def _spoken_text(label: str, choices: tuple[str, ...]) -> str:
-    """The text of an option as a sentence says it."""
-    return spoken(own_text(label, choices)).lower()
+def _normalised_option_text(label: str, choices: tuple[str, ...]) -> str:
+    """Return the text of an option in the form of a normalised sentence, in lower case."""
+    return normalise_formulas(plain_option_text(label, choices)).lower()
 
 
-def text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
-    """Where a mention ends, with its option's own text where that follows the label."""
-    own = _spoken_text(mention.label, sample.choices)
-    rest = sentence[mention.end :]
-    begin = len(rest) - len(rest.lstrip(' .:、)*_"“'))
-    if own and rest[begin:].lower().startswith(own):
-        return mention.end + begin + len(own)
+def find_text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
+    """Return the end of a mention, including the option's text if it follows the label."""
+    option_text = _normalised_option_text(mention.label, sample.choices)
+    following_text = sentence[mention.end :]
+    begin = len(following_text) - len(following_text.lstrip(' .:、)*_"“'))
+    if option_text and following_text[begin:].lower().startswith(option_text):
+        return mention.end + begin + len(option_text)
     return mention.end
 
 
-def _said(pattern: re.Pattern[str], clause: str, sample: Sample, more: int) -> bool:
-    """Whether a clause says what a pattern matches, other than in the question's own words.
+def _states(pattern: re.Pattern[str], clause: str, sample: Sample, extra_characters: int) -> bool:
+    """Whether a pattern matches in a clause, other than in words of the question.
 
-    The question's words are recognised with some characters `more`.
+    A match with `extra_characters` after it is compared with the question.
     """
     return any(
-        clause[match.start() : match.end() + more] not in sample.text
+        clause[match.start() : match.end() + extra_characters] not in sample.text
         for match in pattern.finditer(clause)
     )
 
 
-# `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: an option is called wrong.
+# `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: words that call an option wrong.
 WRONG = re.compile(
     r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat"
     r"|\bruled? out|\bnever\b|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
     r"|\binvalid|\bunlikely|\bneither|[✗✘❌×]|\bless\b|不|错|误|排除|非|无关|违背|矛盾|没有",
     re.IGNORECASE,
 )
-# `correct`, `true`, `best`, `✓`; `正确`, `符合`: an option is called right.
+# `correct`, `true`, `best`, `✓`; `正确`, `符合`: words that call an option right.
 RIGHT = re.compile(
     r"\b(?:correct|right|best|more likely|most (?:accurate|appropriate|likely|suitable)|the answer"
     r"|accurate|true)\b|[✓✔✅√]"
@@ -410,19 +424,21 @@ RIGHT = re.compile(
 
 
 def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a mention is where an answer would be, not where something is said of an option."""
-    rest = sentence[mention.end :].lstrip(" .:、)*_")
-    if LOOKED_AT.search(sentence, 0, mention.start):
+    """Whether a mention is at the place of an answer, and not the subject of a remark."""
+    following_text = sentence[mention.end :].lstrip(" .:、)*_")
+    if CONSIDERED.search(sentence, 0, mention.start):
         return False
-    if not rest.strip(AROUND):
+    if not following_text.strip(AROUND):
         return True
-    if not mention.by_text:
+    if not mention.is_text:
         return _is_label_answer(sentence, mention, sample)
     if _is_counted(sentence, mention, sample):
         return _COUNTS.search(sentence, 0, mention.start) is not None
-    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", rest)):
+    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(
+        _REPETITION.sub("", following_text)
+    ):
         return False  # a number on the way to another
-    if _is_asked_for(sentence, mention, sample):
+    if _fits_question(sentence, mention, sample):
         return True
     begins = _BEGINS.fullmatch(_COMMA.split(sentence[: mention.start])[-1])
     after = _AFTER_TEXT.match(sentence, mention.end)
@@ -433,53 +449,59 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     return after is not None
 
 
-# `____`: where an option belongs in a question.
+# `____`: the blank of a question.
 _BLANK = re.compile(r"_{2,}")
 _NO_WORD = re.compile(r"[\W_]+")
-# ` is the main cause.`, `才是最早的症状。`: what an option is said to be.
+# ` is the main cause.`, `才是最早的症状。`: the predicate of an option.
 _PREDICATE = re.compile(
     r"[\s*_\"'”’」》)]*(?:[才就正便]?是|\b(?:is|are|was|were)\b)\s*(.+?)[\s*_.。!！]*\Z",
     re.IGNORECASE | re.DOTALL,
 )
 _NEAR_BLANK = 12
-"""Letters before and after a blank that are compared."""
-_LEAST_ASKED = 6
-"""Letters of a question that a sentence does not repeat by chance."""
+"""The number of letters before and after a blank that are compared."""
+_LEAST_QUESTION_LETTERS = 6
+"""The fewest letters of a question that a sentence does not repeat by chance."""
 
 
-def _letters(text: str) -> str:
-    """The letters and digits of a text, in small letters."""
+def _keep_letters(text: str) -> str:
+    """Return the letters and digits of a text in lower case."""
     return _NO_WORD.sub("", text).casefold()
 
 
 @lru_cache(maxsize=64)
-def _asked(question: str) -> tuple[str, str, str]:
-    """The letters of a question, and those before and after its only blank."""
+def _question_letters(question: str) -> tuple[str, str, str]:
+    """Return the letters of a question, and the letters before and after its only blank."""
     stem = unicodedata.normalize("NFKC", question.partition("\nOptions:")[0])
     parts = _BLANK.split(stem)
     if len(parts) != 2:
-        return _letters(stem), "", ""
-    return _letters(stem), _letters(parts[0])[-_NEAR_BLANK:], _letters(parts[1])[:_NEAR_BLANK]
+        return _keep_letters(stem), "", ""
+    return (
+        _keep_letters(stem),
+        _keep_letters(parts[0])[-_NEAR_BLANK:],
+        _keep_letters(parts[1])[:_NEAR_BLANK],
+    )
 
 
-def _is_asked_for(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a sentence puts an option where the question has its blank, or says it is that."""
+def _fits_question(sentence: str, mention: OptionMention, sample: Sample) -> bool:
+    """Whether a sentence fills the blank of the question, or repeats words of the question."""
     if sample.asks_for_wrong:
         return False
-    asked, before, after = _asked(sample.text)
-    if len(before + after) >= _LEAST_ASKED:
-        is_before = _letters(sentence[: mention.start]).endswith(before)
-        if is_before and _letters(sentence[mention.end :]).startswith(after):
+    question, before, after = _question_letters(sample.text)
+    if len(before + after) >= _LEAST_QUESTION_LETTERS:
+        is_before = _keep_letters(sentence[: mention.start]).endswith(before)
+        if is_before and _keep_letters(sentence[mention.end :]).startswith(after):
             return True
     predicate = _PREDICATE.match(sentence, mention.end)
-    said = _letters(predicate[1]) if predicate else ""
-    least = 2 * _LEAST_ASKED if said.isascii() else _LEAST_ASKED
-    return len(said) >= least and said in asked
+    predicate_letters = _keep_letters(predicate[1]) if predicate else ""
+    least_letters = (
+        2 * _LEAST_QUESTION_LETTERS if predicate_letters.isascii() else _LEAST_QUESTION_LETTERS
+    )
+    return len(predicate_letters) >= least_letters and predicate_letters in question
 
 
 def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a label is where an answer would be, by what follows it."""
-    end = text_end(sentence, mention, sample)
+    """Whether a label is at the place of an answer, judged by the text around it."""
+    end = find_text_end(sentence, mention, sample)
     if end > mention.end and _AFTER_TEXT.match(sentence, end):
         return True
     if sentence[: mention.start].endswith(("是", "为", "选", "即")):
@@ -491,7 +513,7 @@ def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> b
     return bool(RIGHT.search(sentence, end)) and not WRONG.search(sentence, end)
 
 
-# Before a number of things that is the answer: `There are `, `is `, `a total of `, `= `.
+# Before a counted number that is the answer: `There are `, `is `, `a total of `, `= `.
 _COUNTS = re.compile(
     r"(?:\b(?:is|are|was|were|be|of|have|has|equals?|gives?|get|leaves|with)|[=≈:：是为有])"
     r"[\s*_]*(?:(?:only|exactly|about|approximately|just)\s)?[\s*_$]*\Z",
@@ -500,19 +522,19 @@ _COUNTS = re.compile(
 
 
 def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a mention is a number that stands for an option with another text."""
-    own = _spoken_text(mention.label, sample.choices)
-    written = sentence[mention.start : mention.end].lower()
-    is_number = _QUANTITY.fullmatch(written) is not None
+    """Whether a mention is a number that means an option with another text."""
+    option_text = _normalised_option_text(mention.label, sample.choices)
+    number_text = sentence[mention.start : mention.end].lower()
+    is_number = _QUANTITY.fullmatch(number_text) is not None
     is_there = _THERE_ARE.search(sentence, 0, mention.end) is not None
-    return is_number and (own != written or is_there)
+    return is_number and (option_text != number_text or is_there)
 
 
 # `5`, `27/40`, `three`: a number.
 _QUANTITY = re.compile(rf"-?[\d,.]+(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)}")
 
 
-# A part of every English match of `SUPPOSES`, in small letters; quicker to find than a pattern.
+# A part of every English match of `SUPPOSES`, in lower case; quicker to find than a pattern.
 _SUPPOSING = (
     "if", "unless", "suppos", "assuming", "were ", " might", " may", " could", " would", " will",
     " often", " tend", " students", " people", " readers", " candidates", " sources", " textbooks",
@@ -520,14 +542,14 @@ _SUPPOSING = (
 )  # fmt: skip
 
 
-def supposes(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence supposes what it says, other than in the question's own words."""
-    return _supposes(sentence, sample.text)
+def is_supposition(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence is a supposition, other than in words of the question."""
+    return _is_supposition(sentence, sample.text)
 
 
 @lru_cache(maxsize=64)
-def _supposes(sentence: str, question: str) -> bool:
-    """The same; several rules ask it of one sentence."""
+def _is_supposition(sentence: str, question: str) -> bool:
+    """Return the same as `is_supposition`, cached, since several rules use one sentence."""
     if not has_chinese(sentence) and not any(map(sentence.lower().__contains__, _SUPPOSING)):
         return False
     for match in SUPPOSES.finditer(sentence):

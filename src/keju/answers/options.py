@@ -1,4 +1,4 @@
-"""Options by their text: as shown, in another spelling, or by value.
+"""Recognition of options by their text: as written, in another spelling, or by value.
 
 ``-0.5`` is ``−0.5``, ``1/9`` is ``\\frac{1}{9}``, ``3 ohm`` is ``3 Ω``, ``3/8`` is ``0.375``.
 """
@@ -16,89 +16,92 @@ from keju.answers.segments import clean_segment
 
 
 class _OptionTexts(NamedTuple):
-    """The options' texts, each in a form that forgives more than the one before."""
+    """The texts of the options in three forms, from strict to tolerant."""
 
-    shown: tuple[str, ...]
+    original: tuple[str, ...]
     folded: tuple[str, ...]
-    """Letter case aside."""
+    """The texts without letter case."""
     plain: tuple[str, ...]
-    """Dressing and final full stops aside."""
+    """The texts without decoration, letter case and final full stops."""
 
 
 @lru_cache(maxsize=1024)
 def option_texts(choices: tuple[str, ...]) -> _OptionTexts:
-    """The options' texts in their forms."""
-    shown = tuple(choice.strip() for choice in choices)
-    return _OptionTexts(shown, tuple(map(str.casefold, shown)), tuple(map(plain_text, choices)))
+    """Return the texts of the options in their three forms."""
+    stripped = tuple(choice.strip() for choice in choices)
+    return _OptionTexts(
+        stripped, tuple(map(str.casefold, stripped)), tuple(map(plain_text, choices))
+    )
 
 
 def plain_text(option: str) -> str:
-    """An option's text as far as it counts: no dressing, letter case or final full stops."""
+    """Return the text of an option without decoration, letter case or final full stops."""
     return clean_segment(option).rstrip(".…。;；,， ").casefold()
 
 
-def own_text(label: str, choices: Sequence[str]) -> str:
-    """The plain text of the option `label`; empty where it is not known."""
+def plain_option_text(label: str, choices: Sequence[str]) -> str:
+    """Return the plain text of the option `label`, or an empty text if it is unknown."""
     index = ord(label) - ord("A")
     return option_texts(tuple(choices)).plain[index] if index < len(choices) else ""
 
 
 def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> str | None:
-    """The label of the one choice whose text is `segment`, in the strictest form that fits any.
+    """Return the label of the one choice whose text is `segment`, in the strictest matching form.
 
-    Some exams tell options apart by letter case alone (``BB`` and ``Bb``), so the very text counts
-    first; then letter case and dressing aside, in another spelling, and by value. None where no
-    choice or more than one fits. `labels` are A, B, C, … by default.
+    The options of some exams differ only by letter case (``BB`` and ``Bb``). So the exact text is
+    tried first, then the text without letter case, without decoration, in another spelling, and by
+    value. The result is None if no choice or more than one matches. `labels` are A, B, C, … by
+    default.
     """
     if not choices:
         return None
     if len(segment) > LONGEST_DRESSED and is_longer(segment, choices, LONGEST_DRESSED):
         return None
     texts = option_texts(tuple(choices))
-    wanted = segment.strip()
+    stripped_segment = segment.strip()
     for forms, text in (
-        (texts.shown, wanted),
-        (texts.shown, wanted.removesuffix(".")),
-        (texts.folded, wanted.casefold()),
+        (texts.original, stripped_segment),
+        (texts.original, stripped_segment.removesuffix(".")),
+        (texts.folded, stripped_segment.casefold()),
         (texts.plain, plain_text(segment)),
     ):
         if text in forms and (text or forms is not texts.plain):
             index = forms.index(text)
             label = labels[index] if labels else chr(ord("A") + index)
             return label if forms.count(text) == 1 else None
-    if len(wanted) > LONGEST_SPELT:
+    if len(stripped_segment) > LONGEST_SPELT:
         return None
-    said = spelling(clean_segment(wanted))
-    is_word = said[:1].isalpha() and said.casefold() not in NUMBER_WORDS
-    if is_word and said[:2].casefold() not in _beginnings(tuple(choices)):
-        return None  # no option begins like it
-    if is_longer(wanted, choices, 30):
+    segment_spelling = normalise_spelling(clean_segment(stripped_segment))
+    is_word = segment_spelling[:1].isalpha() and segment_spelling.casefold() not in NUMBER_WORDS
+    if is_word and segment_spelling[:2].casefold() not in _option_beginnings(tuple(choices)):
+        return None  # no option has this beginning
+    if is_longer(stripped_segment, choices, 30):
         return None
-    fits = _by_spelling(said, spellings(tuple(choices)), tuple(choices))
+    fits = _find_by_spelling(segment_spelling, spell_options(tuple(choices)), tuple(choices))
     if len(fits) != 1:
         return None
     return labels[fits[0]] if labels else chr(ord("A") + fits[0])
 
 
 LONGEST_DRESSED = 60
-"""Characters that may stand around a text that is an option's."""
+"""The most characters of decoration around the text of an option."""
 
 # --- other spellings ---------------------------------------------------------------------------
 
 LONGEST_SPELT = 200
-"""Characters of a text that is compared in another spelling."""
+"""The longest text, in characters, that is compared in another spelling."""
 
 # `\dfrac{1}{9}`, `\frac19`: a fraction.
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
 # The `\log` of `O(\log n)`, the `\left` of `\left(`.
 _COMMAND = re.compile(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
-# `the `, `about `, `≈`: what may begin a text without changing it; not the `the` of `theory`.
+# `the `, `about `, `≈`: beginnings that do not change a text; not the `the` of `theory`.
 _BEFORE_VALUE = re.compile(
     r"\A(?:(?:the|an?|about|approximately|approx\.?|roughly|around|exactly)\s++|[≈~=]\s*+)(?=\S)",
     re.I,
 )
 _BEGINS_VALUE = frozenset("tTaArReE≈~=")
-"""The first character of each of them."""
+"""The first characters of all matches of `_BEFORE_VALUE`."""
 _UNITS = (
     ("ohm", "ω", re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
     ("degree", "", re.compile(r"\bdegrees?\b", re.I), "°"),
@@ -109,9 +112,9 @@ _UNITS = (
     ("volt", "伏", re.compile(r"(?<=\d) ?(?:volts?|伏特?)", re.I), " v"),
     ("sec", "秒", re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
 )
-"""Units: a part of every match in small letters, or a sign that is not ASCII; pattern; name."""
+"""Units: a part of every match in lower case, or a non-ASCII sign; the pattern; the name."""
 _DIGIT = re.compile(r"\d")
-_NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
+_REMOVED_SIGNS = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
 # `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
 _QUANTITY = re.compile(
     r"([+-]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+))(?:/(\d+(?:\.\d+)?))?"
@@ -122,7 +125,7 @@ _QUANTITY = re.compile(
 
 # `\sqrt{2}`: a root; the blank of `2 √2`; the hyphen of `light-years`, not that of `x-1`.
 _ROOT = re.compile(r"\\sqrt ?\{([^{}]*)\}")
-# `\Rightarrow`, `\implies`: what follows in a formula.
+# `\Rightarrow`, `\implies`: arrows of a formula.
 _ARROW = re.compile(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
 # `\text{kg}`: words inside a formula.
 _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
@@ -135,8 +138,8 @@ _BETWEEN = re.compile(
 )
 
 
-def spoken(text: str) -> str:
-    """A text without LaTeX, with one name for a unit and one form of a sign."""
+def normalise_formulas(text: str) -> str:
+    """Return a text without LaTeX, with one name for each unit and one form for each sign."""
     plain = text
     if not text.isascii():
         plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
@@ -161,43 +164,43 @@ def spoken(text: str) -> str:
     return plain
 
 
-def spelling(text: str) -> str:
-    """What is spoken, without blanks, dressing and articles."""
-    said = spoken(text.strip(" .。"))
-    if said[:1] in _BEGINS_VALUE:
-        said = _BEFORE_VALUE.sub("", said, count=1)
-    said = said.translate(_NOTHING)
-    if "/" in said:
-        said = _DATE.sub(_short_date, said)
-    return said.rstrip(".")
+def normalise_spelling(text: str) -> str:
+    """Return the normalised text without blanks, decoration and articles."""
+    spelt = normalise_formulas(text.strip(" .。"))
+    if spelt[:1] in _BEGINS_VALUE:
+        spelt = _BEFORE_VALUE.sub("", spelt, count=1)
+    spelt = spelt.translate(_REMOVED_SIGNS)
+    if "/" in spelt:
+        spelt = _DATE.sub(_shorten_date, spelt)
+    return spelt.rstrip(".")
 
 
 # `08/3/1997`: a date; without the zeros it is `8/3/1997`.
 _DATE = re.compile(r"(?<![\d/])0?(\d{1,2})/0?(\d{1,2})/(\d{4})(?![\d/])")
 
 
-def _short_date(date: re.Match[str]) -> str:
+def _shorten_date(date: re.Match[str]) -> str:
     return f"{date[1]}/{date[2]}/{date[3]}"
 
 
 @lru_cache(maxsize=1024)
-def spellings(choices: tuple[str, ...]) -> _OptionSpellings:
-    """The options' texts in one spelling."""
-    texts = tuple(map(spelling, choices))
+def spell_options(choices: tuple[str, ...]) -> _OptionSpellings:
+    """Return the texts of the options in one spelling."""
+    texts = tuple(map(normalise_spelling, choices))
     return _OptionSpellings(texts, tuple(map(str.casefold, texts)), max(map(len, texts)))
 
 
 @lru_cache(maxsize=1024)
-def _quantities(choices: tuple[str, ...]) -> tuple[tuple[Fraction, str] | None, ...]:
-    """The options as quantities, None for each that is none."""
-    return tuple(map(_quantity, spellings(choices).texts))
+def _option_quantities(choices: tuple[str, ...]) -> tuple[tuple[Fraction, str] | None, ...]:
+    """Return the options as quantities, with None for other options."""
+    return tuple(map(_parse_quantity, spell_options(choices).texts))
 
 
 @lru_cache(maxsize=1024)
-def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
-    """The first two letters of the options, in all forms, in small letters.
+def _option_beginnings(choices: tuple[str, ...]) -> frozenset[str]:
+    """Return the first two letters of the options, in all forms, in lower case.
 
-    Most options begin with the same two letters in all forms, or with a digit in all of them.
+    Most options begin with the same two letters, or with a digit, in all forms.
     """
     starts = set()
     for choice in choices:
@@ -208,12 +211,12 @@ def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
         if is_regular and not (start[0] in _BEGINS_VALUE and _BEFORE_VALUE.match(choice)):
             starts.add(start.lower())
             continue
-        forms = (choice.strip(), plain_text(choice), spelling(choice))
+        forms = (choice.strip(), plain_text(choice), normalise_spelling(choice))
         starts.update(form[:2].casefold() for form in forms)
     return frozenset(starts)
 
 
-# The first word of what may be an option, or a label, in other words: `the answer B`, `about 5`.
+# The first word of a possible paraphrase of an option or label: `the answer B`, `about 5`.
 _LEADING = (
     "the", "an?", "about", r"approx\w*", "roughly", "around", "exactly", "degrees?", "per", "cent",
     "that", "either", "both", "option", "choice", "answer", "letter", "correct", "right", "best",
@@ -223,15 +226,15 @@ _LEADING = (
 )  # fmt: skip
 _LEADS_ON = re.compile(rf"(?:{'|'.join(_LEADING)})\b", re.IGNORECASE)
 _MAY_LEAD_ON = frozenset(word[:2] for word in _LEADING)
-"""The first two letters of each of them."""
+"""The first two letters of the words in `_LEADING`."""
 
 
 def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
-    """Whether a line begins with a word with which no option begins, and no label either.
+    """Whether a line begins with a word that begins neither an option nor a label.
 
-    It costs little to see, and most lines are of this kind.
+    The check is cheap, and most lines are of this kind.
     """
-    beginnings = _beginnings(choices)
+    beginnings = _option_beginnings(choices)
     at = 4 if line[:4].lower() == "the " else 0
     start = line[at : at + 2]
     if len(start) < 2 or not (start.isalpha() and start.isascii()):
@@ -243,39 +246,39 @@ def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
 
 
 _SIGNS = frozenset("+-.$(")
-"""What may be before the digits of an option."""
+"""Signs before the digits of an option."""
 
 
 class _OptionSpellings(NamedTuple):
-    """Options in one spelling."""
+    """The texts of the options in one spelling."""
 
     texts: tuple[str, ...]
     folded: tuple[str, ...]
-    """Letter case aside."""
+    """The texts without letter case."""
     longest: int
 
 
 def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
-    """Whether a text is too long to be an option's, in any spelling, and `spare` characters more.
+    """Whether a text is more than `spare` characters longer than any option, in any spelling.
 
-    LaTeX may be several times as long as what it says.
+    LaTeX may be several times as long as the text that it shows.
     """
     if not choices:
         return _exceeds(text, spare, 0)
-    return _exceeds(text, spare, _longest(tuple(choices)))
+    return _exceeds(text, spare, _longest_spelling(tuple(choices)))
 
 
 @lru_cache(maxsize=64)
-def _longest(choices: tuple[str, ...]) -> int:
-    """Characters of the longest option in any spelling."""
+def _longest_spelling(choices: tuple[str, ...]) -> int:
+    """Return the length of the longest option in any spelling."""
     joined = "".join(choices)
     if joined.isascii() and "\\" not in joined:  # another spelling has no blanks
-        return max([len(each) - each.count(" ") for each in choices])
-    return spellings(choices).longest
+        return max([len(choice) - choice.count(" ") for choice in choices])
+    return spell_options(choices).longest
 
 
 def _exceeds(text: str, spare: int, longest: int) -> bool:
-    """Whether a text is longer than `longest`, blanks and LaTeX aside, and `spare` more."""
+    """Whether a text without blanks and LaTeX is longer than `longest` plus `spare`."""
     if len(text) <= longest + spare:
         return False
     if "\\" in text:
@@ -283,24 +286,28 @@ def _exceeds(text: str, spare: int, longest: int) -> bool:
     return len(text) - text.count(" ") > longest + spare
 
 
-def _by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, ...]) -> list[int]:
-    """The places of the options that are `text`, else of those that are the same quantity."""
+def _find_by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, ...]) -> list[int]:
+    """Return the indices of the options equal to `text`, or else of the same quantity."""
     if not text:
         return []
     for forms, form in ((options.texts, text), (options.folded, text.casefold())):
         if form in forms:
             return [index for index, option in enumerate(forms) if option == form]
-    if (wanted := _quantity(text)) is None:
+    if (quantity := _parse_quantity(text)) is None:
         return []
-    found = []
-    for index, value in enumerate(_quantities(choices)):
-        if value and value[0] == wanted[0] and ("" in (value[1], wanted[1]) or value == wanted):
-            found.append(index)
-    return found
+    indices = []
+    for index, value in enumerate(_option_quantities(choices)):
+        if (
+            value
+            and value[0] == quantity[0]
+            and ("" in (value[1], quantity[1]) or value == quantity)
+        ):
+            indices.append(index)
+    return indices
 
 
-def _quantity(text: str) -> tuple[Fraction, str] | None:
-    """The value and the unit of a spelt text that is a quantity: ``50%`` is one half."""
+def _parse_quantity(text: str) -> tuple[Fraction, str] | None:
+    """Return the value and unit of a quantity in normal spelling: ``50%`` is one half."""
     match = _QUANTITY.fullmatch(text) if text[:1] in _BEGINS_NUMBER else None
     if match is None:
         word = NUMBER_WORDS.get(text.casefold())
@@ -320,16 +327,16 @@ _BEGINS_NUMBER = frozenset("+-.0123456789")
 
 
 def echoes_options(text: str, choices: Sequence[str]) -> bool:
-    """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
+    """Whether `text` repeats the options: consecutive labels with the texts of the options."""
     if len(choices) < 2 or "B" not in text:
         return False
-    first, second = choices[0].strip(), choices[1].strip()
-    at = text.find(first) if first else -1
+    first_option, second_option = choices[0].strip(), choices[1].strip()
+    at = text.find(first_option) if first_option else -1
     while at >= 0:
-        gap = _NEXT_OPTION.match(text, at + len(first))
-        if gap and text.startswith(second, gap.end()):
+        gap = _NEXT_OPTION.match(text, at + len(first_option))
+        if gap and text.startswith(second_option, gap.end()):
             return True
-        at = text.find(first, at + 1)
+        at = text.find(first_option, at + 1)
     return False
 
 
@@ -338,9 +345,9 @@ _NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\
 
 
 def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """`text` and `choices` with the options of several lines written on one.
+    """Return `text` and `choices` with each option on one line.
 
-    What is announced ends with its line; only a flat option can be found there as a whole.
+    An announcement ends with its line, so an option of several lines cannot be found there.
     """
     flat = tuple(" ".join(choice.split()) if "\n" in choice else choice for choice in choices)
     for choice, line in zip(choices, flat, strict=True):
@@ -350,13 +357,13 @@ def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, 
 
 
 @lru_cache(maxsize=1024)
-def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The options' spoken texts, longer ones first, each with its label; none that two share."""
-    texts = list(map(spoken, option_texts(choices).plain))
+def _normalised_option_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the unique normalised option texts with their labels, longer texts first."""
+    texts = list(map(normalise_formulas, option_texts(choices).plain))
     pairs = [
         (text, chr(ord("A") + index)) for index, text in enumerate(texts) if texts.count(text) == 1
     ]
-    pairs += [(part, label) for text, label in pairs if (part := _other_form(text, pairs))]
+    pairs += [(part, label) for text, label in pairs if (part := _find_other_form(text, pairs))]
     return sorted(pairs, key=lambda pair: -len(pair[0]))
 
 
@@ -364,18 +371,22 @@ def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
 _LABEL = re.compile(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
 
 
-def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
-    """`text` without a last line that broke off in the middle of one option's text.
+def remove_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
+    """Return `text` without a last line that broke off inside the text of one option.
 
-    With `labelled` its label may stand before it.
+    With `labelled` the label may precede the text.
     """
     begin = text.rfind("\n") + 1
     if len(text) - begin > LONGEST_SPELT:
         return text
     label = _LABEL.match(text, begin) if labelled else None
     half = plain_text(text[label.end() if label else begin :])
-    if label and (own := own_text(text[label.start() :].lstrip("([ ")[0], choices)):
-        return text[:begin].rstrip() if own.startswith(half) and own != half else text
+    if label and (
+        option_text := plain_option_text(text[label.start() :].lstrip("([ ")[0], choices)
+    ):
+        return (
+            text[:begin].rstrip() if option_text.startswith(half) and option_text != half else text
+        )
     is_half = len(half) >= LEAST_PART and sum(
         option.startswith(half) and option != half for option in option_texts(tuple(choices)).plain
     )
@@ -383,7 +394,7 @@ def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = F
 
 
 LEAST_PART = 8
-"""Characters of a text that may be a part of an option."""
+"""The fewest characters of a text that may be a part of an option."""
 
 
 # The plural of `mitochondrion`, `nucleus`, `bacterium`.
@@ -393,16 +404,16 @@ _ITS_VERB = re.compile(r"it ([a-z]{4,})s")
 # The beginning of `It was the employee's performance`.
 _IT_IS = re.compile(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
 _IT_OR_THEY = ("it", "th")
-"""The first letters of both of them."""
+"""The first letters of all matches of `_ITS_VERB` and `_IT_IS`."""
 # The reason in `No, because the goods were late`.
 _REASON = re.compile(r"\b(?:because|since) (.{20,})")
 
 
-def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
-    """Another form in which a sentence names an option: a plural, or a reason that is its alone."""
+def _find_other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
+    """Return another form of an option: its plural, or a reason that only this option gives."""
     if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
         part = reason[1].rstrip(".")
-        return part if sum(part in other for other, _ in options) == 1 else ""
+        return part if sum(part in option for option, _ in options) == 1 else ""
     if text[:2] in _IT_OR_THEY:
         if verb := _ITS_VERB.fullmatch(text):
             return verb[1]
@@ -411,32 +422,38 @@ def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
 
 
-def texts_in(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Where the whole texts of options stand in a spoken sentence of small letters, in order.
+def find_option_texts(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return start, end and label of the option texts in a normalised sentence, in order.
 
-    Each with start, end and label. A text inside a longer option's counts once, for that option.
+    The sentence must be in lower case.
+
+    A text inside the text of a longer option counts only for the longer option.
     """
-    found: list[tuple[int, int, str]] = []
-    for text, label in _spoken_texts(tuple(choices)) if choices else ():
+    spans: list[tuple[int, int, str]] = []
+    for text, label in _normalised_option_texts(tuple(choices)) if choices else ():
         at = sentence.find(text) if text else -1
         while at >= 0:
             end = at + len(text)
             before = sentence[at - 1] if at else ""
-            if not (_in_word(before, text[0]) or before == "√" or _goes_on(sentence, end, text)):
-                found.append((at, end, label))
+            if not (
+                _is_inside_word(before, text[0])
+                or before == "√"
+                or _continues_word(sentence, end, text)
+            ):
+                spans.append((at, end, label))
                 sentence = sentence[:at] + "\0" * len(text) + sentence[end:]
             at = sentence.find(text, end)
-    return sorted(found)
+    return sorted(spans)
 
 
-def _goes_on(sentence: str, end: int, text: str) -> bool:
-    """Whether a text is only the beginning of a word; an ending of the plural is no other word."""
+def _continues_word(sentence: str, end: int, text: str) -> bool:
+    """Whether a text is only the beginning of a word. A plural ending does not change the word."""
     if len(text) > 2 and text[-1].isalpha() and sentence[end : end + 1] == "s":
         end += 1
-    beside, further = sentence[end : end + 1], sentence[end + 1 : end + 2]
-    if beside in (".", "-") and not further.isdigit():
+    next_character, character_after = sentence[end : end + 1], sentence[end + 1 : end + 2]
+    if next_character in (".", "-") and not character_after.isdigit():
         return False  # the full stop of `is 20.`
-    return _in_word(beside, text[-1])
+    return _is_inside_word(next_character, text[-1])
 
 
 # `27/40`, `1,000`, `-0.5`, `40%`, `three`: a quantity in a sentence; not `(2)`, `3.5.1`, `step 2`.
@@ -448,15 +465,15 @@ _QUANTITIES = re.compile(
 )
 
 
-def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
-    """The option that is the only number of a sentence, with its place.
+def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
+    """Return the option that is the only number of a sentence, with its start and end.
 
     ``There are 5 of them`` means ``five``, and ``27/40`` means ``0.675``. All options must be
-    numbers, with the same unit or none. After a sign of equality only what follows counts.
+    numbers, with the same unit or none. If there is an equals sign, only the text after it counts.
     """
     if not choices or not _is_number_like(choices[0]):
         return None
-    places = _places_of_values(tuple(choices))
+    places = _index_by_value(tuple(choices))
     if places is None:
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
@@ -465,8 +482,8 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     spelt = dict.fromkeys(number[0].casefold().replace(",", "") for number in numbers)
     if len(spelt) > 1 and len(set(map(float, filter(_is_decimal, spelt)))) > 1:
         return None
-    for written in spelt:
-        values.add(_quantity(written))
+    for number_text in spelt:
+        values.add(_parse_quantity(number_text))
         if len(values) > 1:
             return None
     value = values.pop() if values else None
@@ -479,11 +496,14 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
 
 
 @lru_cache(maxsize=1024)
-def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None:
-    """The places of options that are numbers with one unit, -1 for a value that two share."""
+def _index_by_value(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None:
+    """Return the indices of numeric options by value, or None without a common unit.
+
+    The index of a value that several options have is -1.
+    """
     places: dict[Fraction, int] = {}
     units = set()
-    for place, quantity in enumerate(_quantities(choices)):
+    for place, quantity in enumerate(_option_quantities(choices)):
         if quantity is None:
             return None
         units.add(quantity[1])
@@ -491,95 +511,110 @@ def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None
     return places if len(units) == 1 else None
 
 
-def _is_decimal(written: str) -> bool:
-    """Whether a number is written in digits only, with a point and a sign at most."""
-    return written.removeprefix("-").replace(".", "", 1).isdecimal()
+def _is_decimal(number_text: str) -> bool:
+    """Whether a number consists of digits, with at most one point and a minus sign."""
+    return number_text.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _is_number_like(option: str) -> bool:
-    """Whether an option may be a number; seen at once for most that are not."""
+    """Whether an option may be a number. The check is quick for most other options."""
     return _DIGIT.search(option) is not None or option.strip(" .").casefold() in NUMBER_WORDS
 
 
-# `the`, `finished`: words that say nothing of which option is meant.
+# `the`, `of`: words that do not identify an option.
 _COMMON_WORDS = frozenset({"the", "a", "an", "is", "are", "was", "of", "from", "to", "in", "on"})
 _WORDS = re.compile(r"\w+")
 # `first`, `last`, `leftmost`, `cheapest`: the place in an order.
 _PLACE = re.compile(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|most|est)")
 
 
-def _own_words(text: str) -> frozenset[str]:
-    """The words of an option that say something."""
+def _significant_words(text: str) -> frozenset[str]:
+    """Return the words of an option without common words."""
     return frozenset(_WORDS.findall(text)) - _COMMON_WORDS
 
 
 @lru_cache(maxsize=1024)
-def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
-    """The words that all options share, their place if they name one, and those of each option.
+def _find_frame(
+    choices: tuple[str, ...],
+) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
+    """Return the words that all options share and the other words of each option.
 
-    None where options have no frame.
-
-    ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
+    ``Rob finished first`` and ``Eve finished first`` share ``finished first``. If the shared words
+    name a place in an order, only these words are returned. The result is None without a common
+    frame.
     """
     texts = option_texts(choices).plain
-    if len(texts) < 3 or not _own_words(texts[0]) & _own_words(texts[1]):
+    if len(texts) < 3 or not _significant_words(texts[0]) & _significant_words(texts[1]):
         return None
-    words = list(map(_own_words, texts))
+    words = list(map(_significant_words, texts))
     shared = frozenset.intersection(*words)
-    rest = tuple(each - shared for each in words)
-    is_frame = shared and all(0 < len(each) <= 3 for each in rest) and len(set(rest)) == len(rest)
+    distinct_words = tuple(option_words - shared for option_words in words)
+    is_frame = (
+        shared
+        and all(0 < len(words_left) <= 3 for words_left in distinct_words)
+        and len(set(distinct_words)) == len(distinct_words)
+    )
     places = frozenset(word for word in shared if _PLACE.fullmatch(word))
-    return (places or shared, rest) if is_frame else None
+    return (places or shared, distinct_words) if is_frame else None
 
 
-def framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
-    """The option that a sentence says in other words: all of its own, and the place that it names.
+def find_framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
+    """Return the option that a sentence paraphrases, with its start and end.
 
-    ``Rob must be in the first position`` means ``Rob finished first``. It must be the only one.
+    The sentence must contain the words of this option only, and the place that all options share.
+    ``Rob must be in the first position`` means ``Rob finished first``.
     """
-    frame = _frame(tuple(choices)) if choices else None
+    frame = _find_frame(tuple(choices)) if choices else None
     if frame is None:
         return None
-    shared, rest = frame
+    shared, distinct_words = frame
     small = sentence.lower()
     if not all(map(small.__contains__, shared)):
         return None
     words = {word.lower(): word for word in _WORDS.findall(sentence)}
     if not shared <= words.keys():
         return None
-    fits = [index for index, each in enumerate(rest) if each & words.keys()]
-    if len(fits) != 1 or not rest[fits[0]] <= words.keys():
+    fits = [
+        index for index, option_words in enumerate(distinct_words) if option_words & words.keys()
+    ]
+    if len(fits) != 1 or not distinct_words[fits[0]] <= words.keys():
         return None
-    start = min(sentence.find(words[word]) for word in rest[fits[0]])
+    start = min(sentence.find(words[word]) for word in distinct_words[fits[0]])
     return chr(ord("A") + fits[0]), start, len(sentence.rstrip(" .。!"))
 
 
-def names_any(text: str, choices: Sequence[str]) -> bool:
-    """Whether the text of any option stands in a text, in whatever form."""
-    said = spoken(text).lower()
-    return any(option in said for option, _ in _spoken_texts(tuple(choices)))
+def contains_option_text(text: str, choices: Sequence[str]) -> bool:
+    """Whether a text contains the text of any option, in any form."""
+    normalised_text = normalise_formulas(text).lower()
+    return any(option in normalised_text for option, _ in _normalised_option_texts(tuple(choices)))
 
 
-def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
-    """The labels of the options whose whole text stands in `sentence`, in order."""
-    return list(dict.fromkeys(label for _, _, label in texts_in(spoken(sentence).lower(), choices)))
-
-
-def _in_word(beside: str, edge: str) -> bool:
-    """Whether a character beside an option's text goes on with its word: ``18`` in ``180``."""
-    if not (beside and beside.isascii() and edge.isascii()):
-        return False
-    return beside.isalnum() or (edge.isdigit() and beside in ".-")
-
-
-def resembles(text: str, choices: Sequence[str]) -> bool:
-    """Whether most of a text is part of one option: ``large square match``."""
-    pairs = _pairs(plain_text(text))
-    return any(
-        len(pairs & _pairs(each)) > len(pairs) / 2 for each in option_texts(tuple(choices)).plain
+def find_text_labels(sentence: str, choices: Sequence[str]) -> list[str]:
+    """Return the labels of the options whose whole text is in `sentence`, in order."""
+    return list(
+        dict.fromkeys(
+            label
+            for _, _, label in find_option_texts(normalise_formulas(sentence).lower(), choices)
+        )
     )
 
 
-def _pairs(text: str) -> set[str]:
-    """The pairs of neighbouring characters."""
+def _is_inside_word(neighbour: str, edge: str) -> bool:
+    """Whether a character next to an option's text continues its word: ``18`` in ``180``."""
+    if not (neighbour and neighbour.isascii() and edge.isascii()):
+        return False
+    return neighbour.isalnum() or (edge.isdigit() and neighbour in ".-")
+
+
+def resembles_option(text: str, choices: Sequence[str]) -> bool:
+    """Whether most character pairs of a text occur in one option: ``large square match``."""
+    pairs = _character_pairs(plain_text(text))
+    return any(
+        len(pairs & _character_pairs(option_text)) > len(pairs) / 2
+        for option_text in option_texts(tuple(choices)).plain
+    )
+
+
+def _character_pairs(text: str) -> set[str]:
+    """Return the pairs of neighbouring characters."""
     return set(map(str.__add__, text, text[1:]))

@@ -1,7 +1,8 @@
-"""Text of a reply that belongs to another question: repeated worked examples, imagined tasks.
+"""Parts of a reply that belong to another question: repeated worked examples, imagined tasks.
 
-A question is recognised by its beginning, or by the words that it shares with the sample's.
-Looked at: code-davinci-002, Mistral-7B, Llama-3.1-8B, the embedded model, gemini-1.5-pro.
+Keju recognises a question by its beginning, or by the words that it shares with the question of the
+sample. Sources of the rules: code-davinci-002, Mistral-7B, Llama-3.1-8B, the embedded model,
+gemini-1.5-pro.
 """
 
 from __future__ import annotations
@@ -9,68 +10,72 @@ from __future__ import annotations
 import re
 
 from keju.answers.decision import StatementSpan
-from keju.answers.segments import NEXT_QUESTION, ReplyStretch, opening_question
+from keju.answers.segments import NEXT_QUESTION, ReplyStretch, find_opening_question
 from keju.types import Sample
 
 HEADS = 40
-"""Characters by which one question differs from another."""
+"""The number of characters that distinguish one question from another."""
 _LONG_WORD = re.compile(r"\w{4,}")
 # `____`, `?`: a question.
 _ASKS = re.compile(r"_{2,}|[?？]")
 
 
-def opens_with_another(text: str, sample: Sample) -> bool:
-    """Whether a reply is about one other question, with which it begins: ``Q: Who …``."""
-    opening = opening_question(text)
+def begins_with_other_question(text: str, sample: Sample) -> bool:
+    """Whether a reply begins with one other question and is about it: ``Q: Who …``."""
+    opening = find_opening_question(text)
     return (
         opening >= 0
         and not NEXT_QUESTION.search(text, opening)
-        and not _asks_the_same(text, ReplyStretch(0, len(text), opening), sample)
+        and not _is_same_question(text, ReplyStretch(0, len(text), opening), sample)
     )
 
 
-def about_this_question(
-    text: str, stretches: list[ReplyStretch], sample: Sample, shown: str
+def select_own_stretches(
+    text: str, stretches: list[ReplyStretch], sample: Sample, prompt_text: str
 ) -> tuple[list[ReplyStretch], bool]:
-    """The stretches from this question on, and whether any repeats a worked example.
+    """Return the stretches that belong to this question, and whether any repeats a worked example.
 
-    `shown` is what the prompt shows before the question.
+    `prompt_text` is the text of the prompt before the question.
     """
-    own = sample.text.strip()[:HEADS]
-    kept, replays = [], False
+    question_start = sample.text.strip()[:HEADS]
+    kept_stretches, replays = [], False
     for number, stretch in enumerate(stretches):
         head = text[stretch.question : stretch.question + 2 * HEADS].lstrip(" *_\n")[:HEADS]
         if stretch.question < 0 or len(head) < HEADS // 2:
-            kept.append(stretch)
-        elif own.startswith(head[: len(own)]) or head.startswith(own):
-            return [*kept, *stretches[number:]] if kept else stretches[number:], replays
-        elif head in shown and number < len(stretches) - 1:
+            kept_stretches.append(stretch)
+        elif question_start.startswith(head[: len(question_start)]) or head.startswith(
+            question_start
+        ):
+            return [*kept_stretches, *stretches[number:]] if kept_stretches else stretches[
+                number:
+            ], replays
+        elif head in prompt_text and number < len(stretches) - 1:
             replays = True
-        elif _asks_the_same(text, stretch, sample):
-            kept.append(stretch)
-    return kept, replays
+        elif _is_same_question(text, stretch, sample):
+            kept_stretches.append(stretch)
+    return kept_stretches, replays
 
 
-def _asks_the_same(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
-    """Whether the question that begins a stretch shares at least half its words with this one."""
+def _is_same_question(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
+    """Whether the question of a stretch shares at least half its words with this question."""
     head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
     words = {word.lower() for word in _LONG_WORD.findall(head)}
     if "?" not in head and "？" not in head and len(words) < HEADS // 10:
-        return True  # no question by itself
+        return True  # not a complete question
     return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
 
 
-def restated(text: str, first: StatementSpan, sample: Sample) -> int:
-    """Where this question is in a reply that answers other questions before it; 0 if nowhere.
+def find_restated_question(text: str, first_span: StatementSpan, sample: Sample) -> int:
+    """Return the position of this question in a reply that first answers other questions, or 0.
 
-    A question before the first answer that is not this one shows it, or words before it that are
-    not this question's.
+    A reply is of this kind if a question precedes the first answer, or if most words before the
+    repeated question are not words of this question.
     """
-    own = sample.text.strip()[:HEADS]
-    at = text.find(own) if len(own) >= HEADS // 4 else -1
-    if at <= first.start:
+    question_start = sample.text.strip()[:HEADS]
+    at = text.find(question_start) if len(question_start) >= HEADS // 4 else -1
+    if at <= first_span.start:
         return 0
-    if _ASKS.search(text, 0, first.start):
+    if _ASKS.search(text, 0, first_span.start):
         return at
     words = set(_LONG_WORD.findall(sample.text))
     is_whole = text.startswith(sample.text.strip()[: 5 * HEADS], at)

@@ -1,10 +1,13 @@
-"""Keju's own reader: one reader over all kinds of answer.
+"""The robust reader of Keju for all kinds of answers.
 
-A reply goes through these steps: `prepare` (normal forms, options on one line); every announcement
-is found and read once (`statements`); replayed worked examples are set aside; in the stretch up to
-the next question `decide` says which announcement counts, those in the protocol's own form before
-any other. Where nothing is announced, the end of the stretch may be an answer by itself, or an
-option may be named plainly. Where a stretch answers nothing, nothing is cut off: the next counts.
+Keju reads a reply in these steps:
+
+1. `prepare` converts the text to normal forms and writes each option on one line.
+2. `find_statements` finds and reads every announcement once.
+3. Repeated worked examples are skipped.
+4. In the stretch up to the next question, `decide` chooses the announcement that counts.
+5. Without an announcement, the end of the stretch may be an answer, or a sentence may conclude one.
+6. If a stretch has no answer, the next stretch is read.
 """
 
 from __future__ import annotations
@@ -19,28 +22,32 @@ import msgspec
 from keju.answers.boundaries import (
     BARE,
     LABELLED,
-    end_of_reply,
     ends_a_list,
-    introduced,
+    find_final_answer,
+    find_introduced_option,
+    find_leading_answer,
+    find_sentence_answer,
     is_one_long_line,
-    leading_answer,
-    leading_sentence,
-    without_cues,
-    without_half_character,
-    without_pictures,
-    without_torn_letter,
+    remove_cues,
+    remove_cut_letter,
+    remove_half_character,
+    remove_pictures,
 )
 from keju.answers.decision import (
-    STATED,
+    STATED_PREFIXES,
     StatementSpan,
-    correction_in,
+    announcement_status,
     decide,
-    standing_of,
-    without_denied,
+    find_correction,
+    remove_denied_parts,
 )
 from keju.answers.kinds import AnswerKind, Choice
-from keju.answers.options import echoes_options, flatten_options, without_half_option
-from keju.answers.other_questions import about_this_question, opens_with_another, restated
+from keju.answers.options import echoes_options, flatten_options, remove_half_option
+from keju.answers.other_questions import (
+    begins_with_other_question,
+    find_restated_question,
+    select_own_stretches,
+)
 from keju.answers.reader import Reader
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -48,33 +55,33 @@ from keju.answers.segments import (
     NEXT_QUESTION,
     Conclusion,
     ReplyStretch,
-    episodes,
     last_block,
     last_line,
     split_any_thinking,
+    split_stretches,
 )
 from keju.answers.sentences import has_chinese, has_wide
-from keju.answers.statements import statements
+from keju.answers.statements import find_statements
 from keju.answers.wordings import (
     ANSWER_COLON,
     ANSWER_IS,
     CHINESE,
     TOLERANT,
     may_announce,
-    normal_chinese,
+    normalise_chinese,
 )
 from keju.types import LABELS, Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
-"""Key of `Sample.metadata` that holds all right answers, where there are several."""
+"""The key of `Sample.metadata` with all right answers, if there are several."""
 
-# What an announcement has in it: `Answer`, `\\boxed`, `答案`, `correct option`.
+# A part of every announcement: `Answer`, `\\boxed`, `答案`, `correct option`.
 _ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
-# `orrect option`: another wording announces an answer.
+# `orrect option`: another wording of an announcement.
 _CORRECT_OPTION = re.compile(r"orrect (?i:option|choice|response|letter)")
 
 
-# Chinese, and letters and signs in full width, which have wordings of their own.
+# Chinese, and full-width letters and signs, which have separate wordings.
 _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
@@ -87,7 +94,8 @@ _ENDING = len("answer is (B).")
 class RobustReader(Reader):
     """Reads an answer of the sample's kind: strict marker, tolerant marker, the end of the reply.
 
-    Of several announced answers `keju.answers.decision` says which one counts; the other is kept.
+    If a reply announces several answers, `keju.answers.decision` chooses the one that counts. The
+    result also contains the other one.
     """
 
     name = "robust"
@@ -105,10 +113,13 @@ class RobustReader(Reader):
         about: str = "",
         explains: bool = False,
     ) -> None:
-        r"""`strict` is the marker that the protocol asks for, a text where it has one form, which
-        is quicker to find than a pattern; `tolerant` any other wording, beside which ``\boxed{…}``
-        always counts. `kind` is given by the sample where answers are of several kinds. With
-        `explains` the reason says why nothing was read after a marker: ``no_label``, ``denied``.
+        r"""Set the kind of answers and the markers that announce them.
+
+        `strict` is the marker of the protocol. It is a text if the marker has only one form, since
+        a text is quicker to find than a pattern. `tolerant` matches other wordings. ``\boxed{…}``
+        always counts too. `kind` is a function of the sample if an exam has several kinds of
+        answers. With `explains` the reason tells why a marker has no answer: ``no_label``,
+        ``denied``.
         """
         self._kind_of = (lambda _: kind) if isinstance(kind, AnswerKind) else kind
         self._strict, self._tolerant = strict, tolerant
@@ -128,13 +139,13 @@ class RobustReader(Reader):
         self.name, self.about = name or self.name, about or self.about
 
     def facing(self, shown: Callable[[str], str]) -> RobustReader:
-        """This reader, told what the prompts of a subset show before the question."""
+        """Return this reader with access to the text of the prompts before the question."""
         reader = copy.copy(self)
         reader._shown, reader._replayed = shown, {}
         return reader
 
     def read(self, text: str, sample: Sample) -> Answer:
-        if self._ends_plainly and (answer := self._plain_ending(text, sample)):
+        if self._ends_plainly and (answer := self._read_plain_ending(text, sample)):
             return answer
         text, sample, cut = self.prepare(text, sample)
         kind = self._kind_of(sample)
@@ -144,48 +155,50 @@ class RobustReader(Reader):
                 return Answer(value, "fallback", cut=cut, rule="whole_reply", passage=text.strip())
         if not text or text.isspace():
             return Answer(reason="empty", cut=cut)
-        answer = self._read(text, kind, sample)
+        answer = self._read_stretches(text, kind, sample)
         return msgspec.structs.replace(answer, cut=True) if cut and not answer.cut else answer
 
     def matches(self, value: str, sample: Sample) -> bool:
-        """Whether `value` is the target, or one of several that count as right."""
-        same = self._kind_of(sample).same
+        """Return whether `value` is the target, or one of several right answers."""
+        is_same = self._kind_of(sample).same
         accepted = sample.metadata.get(ACCEPTED)
-        return any(same(value, a) for a in accepted) if accepted else same(value, sample.target)
+        return (
+            any(is_same(value, a) for a in accepted) if accepted else is_same(value, sample.target)
+        )
 
     def alike(self, first: str, second: str, sample: Sample) -> bool:
-        """Whether two answers are one, in whatever spelling: ``(B)`` and ``B``."""
+        """Return whether two answers are equal in any spelling: ``(B)`` and ``B``."""
         return self._kind_of(sample).same(first, second)
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
-        """The text to read, the sample to read it with, and whether a run-on was cut off."""
+        """Return the text to read, the sample to use, and whether run-on text was cut off."""
         is_ascii = text.isascii()
         if not is_ascii and text.endswith("\ufffd"):
-            text = without_half_character(text)
+            text = remove_half_character(text)
         if not is_ascii:
-            text = without_pictures(text, sample)
+            text = remove_pictures(text, sample)
         if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
-            text = normal_chinese(text)
+            text = normalise_chinese(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):
-            text = without_cues(text, self._kind_of(sample), sample)
+            text = remove_cues(text, self._kind_of(sample), sample)
         if text[-2:-1] == "\n" and text[-1].isalpha():
-            text = without_torn_letter(text)
+            text = remove_cut_letter(text)
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         return text, sample, False
 
     def fallback(self, text: str, sample: Sample) -> Answer:
-        """What an exam's own rules read in a reply in which nothing else was found."""
+        """Return the answer by additional rules of an exam, if no other rule finds one."""
         return Answer()
 
-    def _plain_ending(self, text: str, sample: Sample) -> Answer | None:
-        """The answer of an English line that ends with ``answer is (B).``, as most replies do.
+    def _read_plain_ending(self, text: str, sample: Sample) -> Answer | None:
+        """Return the answer of an English line ending with ``answer is (B).`` as most replies do.
 
-        Nothing else in it may say anything of an answer, and nothing has to be prepared; whatever
-        could is left to the long way.
+        The line must not contain another announcement or text that needs preparation. The general
+        rules read all other replies.
         """
         line = text.rstrip()
         place = _PLAIN_ENDINGS.get(line[-_ENDING:])
@@ -200,28 +213,30 @@ class RobustReader(Reader):
             return None
         if "\\" in line and "boxed" in line:
             return None
-        if not line.endswith(STATED, 0, at) and standing_of(line, at) != "stated":
+        if not line.endswith(STATED_PREFIXES, 0, at) and announcement_status(line, at) != "stated":
             return None
         passage = line[-BEFORE_MARKER - _ENDING :]
         if self._strict is ANSWER_IS or self._is_strict(line, at):
             return Answer(LABELS[place], "strict", rule="marker", passage=passage)
         return Answer(LABELS[place], TOLERATED, rule="wording", passage=passage)
 
-    def _read(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
-        """The answer of the first stretch of the reply that has one and is about this question."""
-        if opens_with_another(text, sample):
+    def _read_stretches(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
+        """Return the answer of the first stretch that has one and is about this question."""
+        if begins_with_other_question(text, sample):
             return Answer(reason="other_question")
-        if answer := self._at_the_end(text, kind, sample):
+        if answer := self._read_last_line(text, kind, sample):
             return answer
         is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
         if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
-            answer = self._plainly(text, kind.plainly(text, sample), sample, ())
+            answer = self._read_conclusion(text, kind.plainly(text, sample), sample, ())
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
-        marked, reason = self._marked(text, kind, sample, is_silent=is_silent)
-        if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
-            return _announced(text, marked[after : after + 1], kind, ("replayed_examples",))
-        stretches, signs = self._stretches(text, marked, sample)
-        answer = self._first_answer(text, stretches[:MOST], marked, sample, signs)
+        marked, reason = self._find_announcements(text, kind, sample, is_silent=is_silent)
+        if len(marked) > 2 and (after := self._skip_replayed_examples(marked, kind, sample)):
+            return _answer_of_statements(
+                text, marked[after : after + 1], kind, ("replayed_examples",)
+            )
+        stretches, signs = self._split_stretches(text, marked, sample)
+        answer = self._find_first_answer(text, stretches[:MOST_STRETCHES], marked, sample, signs)
         if answer.value is not None or answer.reason == AMBIGUOUS.reason:
             return answer
         reason = answer.reason or reason
@@ -230,7 +245,7 @@ class RobustReader(Reader):
             why = why or "echoed_options"
         return Answer(reason=why or answer.reason or kind.nothing, signs=signs)
 
-    def _first_answer(
+    def _find_first_answer(
         self,
         text: str,
         stretches: Sequence[ReplyStretch],
@@ -238,76 +253,83 @@ class RobustReader(Reader):
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
-        """The answer of the first stretch that has one; the last reason where none has."""
+        """Return the answer of the first stretch that has one, or else the last reason."""
         kind = self._kind_of(sample)
         reason = ""
         for stretch in stretches:
-            inside = [each for each in marked if stretch.start <= each.start < stretch.end]
-            answer = self._of_stretch(text, stretch, inside, kind, sample, signs)
+            stretch_spans = [span for span in marked if stretch.start <= span.start < stretch.end]
+            answer = self._read_stretch(text, stretch, stretch_spans, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
-                part = without_denied(text[stretch.start : stretch.end])
-                answer = self._unannounced(part, kind, sample, signs)
+                part = remove_denied_parts(text[stretch.start : stretch.end])
+                answer = self._read_unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
-                return _cut_off(answer) if stretch.end < len(text) else answer
+                return _mark_as_cut(answer) if stretch.end < len(text) else answer
             reason = reason or answer.reason
         return Answer(reason=reason)
 
-    def _marked(
+    def _find_announcements(
         self, text: str, kind: AnswerKind, sample: Sample, *, is_silent: bool
     ) -> tuple[list[StatementSpan], str]:
-        """All that is announced, and a first line that is an answer; why the last says nothing."""
+        """Return the announced statements and an answer in the first line, and a reason.
+
+        The reason tells why the last marker without an answer has none.
+        """
         is_chinese = self._tolerant is TOLERANT and has_chinese(text)
         marked: list[StatementSpan] = []
         reason = ""
         if is_chinese or not is_silent:
             tolerant = CHINESE if is_chinese else self._tolerant
-            marked, reason = statements(text, self._strict, tolerant, kind, sample)
-        if leading := leading_answer(text, kind, sample, marked):
+            marked, reason = find_statements(text, self._strict, tolerant, kind, sample)
+        if leading := find_leading_answer(text, kind, sample, marked):
             marked.insert(0, leading)
         return marked, reason
 
-    def _stretches(
+    def _split_stretches(
         self, text: str, marked: Sequence[StatementSpan], sample: Sample
     ) -> tuple[list[ReplyStretch], tuple[Sign, ...]]:
-        """The stretches that may answer this question, and what is seen of the others."""
+        """Return the stretches that may answer this question, and the signs of other questions."""
         signs: tuple[Sign, ...] = ()
         runs_on = "\n" in text and NEXT_QUESTION.search(text)
-        stretches = episodes(text) if runs_on else [ReplyStretch(0, len(text), -1)]
-        if len(marked) > 1 and (again := restated(text, marked[0], sample)):
+        stretches = split_stretches(text) if runs_on else [ReplyStretch(0, len(text), -1)]
+        if len(marked) > 1 and (again := find_restated_question(text, marked[0], sample)):
             signs = ("run_on",)
             stretches = [ReplyStretch(again, len(text), again)]
         elif len(stretches) > 1:
-            shown = self._shown(sample.subset) if self._shown else ""
-            stretches, replays = about_this_question(text, stretches, sample, shown)
+            prompt_text = self._shown(sample.subset) if self._shown else ""
+            stretches, replays = select_own_stretches(text, stretches, sample, prompt_text)
             signs = ("replayed_examples",) if replays else ()
         if echoes_options(text, sample.choices):
             signs += ("echoed_options",)
         return stretches, signs
 
-    def _of_stretch(
+    def _read_stretch(
         self,
         text: str,
         stretch: ReplyStretch,
-        inside: Sequence[StatementSpan],
+        stretch_spans: Sequence[StatementSpan],
         kind: AnswerKind,
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
-        """What a stretch announces; what it concludes after it took that back counts instead."""
-        answer = _announced(text, inside, kind, signs) if inside else Answer()
+        """Return the announced answer of a stretch, or a later one if the stretch retracts it."""
+        answer = (
+            _answer_of_statements(text, stretch_spans, kind, signs) if stretch_spans else Answer()
+        )
         if answer.value is None:
             return answer
-        later = self._corrected(text, inside, stretch, sample)
-        if later is None:
+        corrected_value = self._read_correction(text, stretch_spans, stretch, sample)
+        if corrected_value is None:
             return answer
-        both = (*signs, "two_answers") if later != answer.value else signs
-        return Answer(later, "tolerant", other=answer.value, signs=both, rule="correction")
+        all_signs = (*signs, "two_answers") if corrected_value != answer.value else signs
+        return Answer(
+            corrected_value, "tolerant", other=answer.value, signs=all_signs, rule="correction"
+        )
 
-    def _at_the_end(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
-        """The answer of a reply that states one, in its last line, as most replies do.
+    def _read_last_line(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
+        """Return the answer of a reply whose only announcement is in its last line.
 
-        Whatever could say more is left to the long way.
+        The general rules read replies that may contain more answers.
         """
         at = text.rfind("answer is ")
         if at < 0 or kind.marker is not None:
@@ -317,57 +339,59 @@ class RobustReader(Reader):
             return None
         first_line = text.find("\n")
         if 0 <= first_line < at:
-            first = text[:first_line]
+            first_line_text = text[:first_line]
             if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
                 return None
-            leads = len(first) <= BARE or LABELLED.match(first)
-            if leads and leading_answer(text, kind, sample):
+            leads = len(first_line_text) <= BARE or LABELLED.match(first_line_text)
+            if leads and find_leading_answer(text, kind, sample):
                 return None
         end = at + 9
-        said = text[end : line if line >= 0 else len(text)].strip()
-        if len(said) > SHORT_ANSWER and correction_in(said):
+        announced_text = text[end : line if line >= 0 else len(text)].strip()
+        if len(announced_text) > SHORT_ANSWER and find_correction(announced_text):
             return None
-        value = kind.read(said, sample).value
-        if value is None or standing_of(text, at) != "stated":
+        value = kind.read(announced_text, sample).value
+        if value is None or announcement_status(text, at) != "stated":
             return None
         is_strict = self._is_strict(text, at)
         return Answer(
             value,
-            _tier(text, end, value, kind) if is_strict else TOLERATED,
+            _find_tier(text, end, value, kind) if is_strict else TOLERATED,
             rule="marker" if is_strict else "wording",
             passage=text[max(0, at - BEFORE_MARKER) : at + LONGEST_PASSAGE].strip(),
         )
 
     def _is_strict(self, text: str, at: int) -> bool:
-        """Whether the `answer is ` at a place belongs to the protocol's own marker."""
+        """Whether the `answer is ` at a position belongs to the marker of the protocol."""
         if self._strict is ANSWER_IS:
             return True
         if isinstance(self._strict, str):
             return self._lead >= 0 and text.startswith(self._strict, at - self._lead)
         return self._strict.match(text, at) is not None
 
-    def _corrected(
+    def _read_correction(
         self, text: str, stated: Sequence[StatementSpan], stretch: ReplyStretch, sample: Sample
     ) -> str | None:
-        """What a stretch concludes after it took back the last answer that it announced."""
-        rest = text[stated[-1].end : stretch.end]
-        if len(rest) < 8 or not (taken_back := correction_in(rest)):
+        """Return the answer of a stretch after it retracts its last announced answer."""
+        following_text = text[stated[-1].end : stretch.end]
+        if len(following_text) < 8 or not (taken_back := find_correction(following_text)):
             return None
         kind = self._kind_of(sample)
-        part = rest[taken_back.end() :]
-        return end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
+        part = following_text[taken_back.end() :]
+        return (
+            find_final_answer(part, kind, sample, listed=False) or kind.plainly(part, sample).value
+        )
 
-    def _unannounced(
+    def _read_unannounced(
         self, text: str, kind: AnswerKind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
-        """What a stretch answers in which nothing is announced."""
-        if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
-            return _found(value, "fallback", "last_line", last_line(text), signs)
-        if value := introduced(text, kind, sample):
-            return _found(value, "tolerant", "after_colon", last_line(text), signs)
-        leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
+        """Return the answer of a stretch without an announcement."""
+        if value := find_final_answer(text, kind, sample, listed="echoed_options" in signs):
+            return _answer_without_marker(value, "fallback", "last_line", last_line(text), signs)
+        if value := find_introduced_option(text, kind, sample):
+            return _answer_without_marker(value, "tolerant", "after_colon", last_line(text), signs)
+        leading = None if "echoed_options" in signs else find_sentence_answer(text, kind, sample)
         if "echoed_options" in signs:
-            text = without_half_option(text, sample.choices, labelled=True)
+            text = remove_half_option(text, sample.choices, labelled=True)
             lines = (
                 line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
             )
@@ -382,15 +406,15 @@ class RobustReader(Reader):
                 if plain.value is None
                 else Conclusion(None, AMBIGUOUS.reason)
             )
-        return self._plainly(text, plain, sample, signs)
+        return self._read_conclusion(text, plain, sample, signs)
 
-    def _plainly(
+    def _read_conclusion(
         self, text: str, plain: Conclusion, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
-        """What a stretch concludes, by the rules of the kind and then by the exam's own."""
+        """Return the conclusion of a stretch by the rules of the kind, then of the exam."""
         if plain.value is not None:
             passage = plain.passage or last_line(text)
-            return _found(plain.value, "tolerant", plain.rule, passage, signs)
+            return _answer_without_marker(plain.value, "tolerant", plain.rule, passage, signs)
         if plain.reason == AMBIGUOUS.reason:
             return Answer(reason=plain.reason, signs=signs)
         answer = self.fallback(text, sample)
@@ -398,44 +422,53 @@ class RobustReader(Reader):
 
     # --- worked examples that a reply repeats ---
 
-    def _after_replay(
+    def _skip_replayed_examples(
         self, marked: Sequence[StatementSpan], kind: AnswerKind, sample: Sample
     ) -> int:
-        """The place of the first statement after the worked examples' own answers; 0 without."""
+        """Return the index of the first statement after the answers of worked examples, or 0."""
         if self._shown is None or not kind.many:
             return 0
         subset = sample.subset
         if (answers := self._replayed.get(subset)) is None:
             row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
-            found, _ = statements(self._shown(subset), self._strict, self._tolerant, kind, row)
-            answers = tuple(each.statement.value for each in found if each.statement.value)
+            example_spans, _ = find_statements(
+                self._shown(subset), self._strict, self._tolerant, kind, row
+            )
+            answers = tuple(span.statement.value for span in example_spans if span.statement.value)
             self._replayed[subset] = answers
-        n = len(answers)
-        if n < 2 or len(marked) <= n:
+        example_count = len(answers)
+        if example_count < 2 or len(marked) <= example_count:
             return 0
-        given = [each.statement.value or "?" for each in marked[:n]]
-        if sum(map(str.__eq__, answers, given)) >= max(2, n - 1):
-            return n
+        reply_values = [
+            marked_span.statement.value or "?" for marked_span in marked[:example_count]
+        ]
+        if sum(map(str.__eq__, answers, reply_values)) >= max(2, example_count - 1):
+            return example_count
         # one bare answer for each worked example, and one for the question
         is_bare = all(
-            later.start - earlier.end <= BARE for earlier, later in pairwise(marked[: n + 1])
+            later.start - earlier.end <= BARE
+            for earlier, later in pairwise(marked[: example_count + 1])
         )
-        return n if is_bare and len(marked) == n + 1 and marked[0].start <= BARE else 0
+        return (
+            example_count
+            if is_bare and len(marked) == example_count + 1 and marked[0].start <= BARE
+            else 0
+        )
 
 
-MOST = 50
-"""Stretches that are looked at; a reply that has more of them without an answer is a loop."""
+MOST_STRETCHES = 50
+"""The most stretches that are read. A reply with more of them and no answer is a loop."""
 LETTERS = "ABCDEFGHIJ"
 SHORT_ANSWER = 12
-"""Characters of an announced answer that has no room for a correction."""
+"""The longest announced answer, in characters, that is too short for a correction."""
 BEFORE_MARKER = 24
-"""Characters before a marker that a passage shows."""
+"""The number of characters before a marker in a passage."""
 LONGEST_PASSAGE = 160
-"""Characters of the passage of a reading."""
+"""The longest passage of an answer, in characters."""
 
 
 def _may_say_more(text: str) -> bool:
-    """Whether a reply with one ``answer is`` may announce something else as well."""
+    """Whether a reply with one ``answer is`` may contain another announcement."""
     if text.count("nswer") > 1 or ("R" in text and "NSWER" in text):
         return True
     if "orrect " in text and _CORRECT_OPTION.search(text):
@@ -445,51 +478,57 @@ def _may_say_more(text: str) -> bool:
     return not text.isascii() and has_wide(text) and _WIDE.search(text) is not None
 
 
-def _cut_off(answer: Answer) -> Answer:
-    """An answer after which the reply goes on to another question."""
+def _mark_as_cut(answer: Answer) -> Answer:
+    """Return an answer marked as cut: the reply continues with another question."""
     signs = answer.signs if "run_on" in answer.signs else (*answer.signs, "run_on")
     return msgspec.structs.replace(answer, cut=True, signs=signs)
 
 
-def _announced(
+def _answer_of_statements(
     text: str, stated: Sequence[StatementSpan], kind: AnswerKind, signs: tuple[Sign, ...]
 ) -> Answer:
-    """The answer of the statements of a stretch; an impossible one only where there is no other."""
+    """Return the answer from the statements of a stretch. Invalid labels count only if alone."""
     if len(stated) == 1:
-        return _as_answer(text, stated[0], kind, None, signs)
-    possible = [each for each in stated if each.statement != INVALID_LABEL]
+        return _answer_of_span(text, stated[0], kind, None, signs)
+    possible = [span for span in stated if span.statement != INVALID_LABEL]
     decision = decide(text, possible or stated)
-    if decision.other is not None:
+    if decision.other_value is not None:
         signs += ("two_answers",)
-    if decision.by_order:
+    if decision.by_order_only:
         signs += ("order_decides", "run_on")
-    return _as_answer(text, decision.stated, kind, decision.other, signs)
+    return _answer_of_span(text, decision.deciding_span, kind, decision.other_value, signs)
 
 
-def _as_answer(
-    text: str, stated: StatementSpan, kind: AnswerKind, other: str | None, signs: tuple[Sign, ...]
+def _answer_of_span(
+    text: str,
+    stated: StatementSpan,
+    kind: AnswerKind,
+    other_value: str | None,
+    signs: tuple[Sign, ...],
 ) -> Answer:
     value, reason = stated.statement
     if value is None:
-        return Answer(reason=reason, other=other, signs=signs)
-    tier = _tier(text, stated.end, value, kind) if stated.strict else TOLERATED
-    rule = "marker" if stated.strict else "wording"
+        return Answer(reason=reason, other=other_value, signs=signs)
+    tier = _find_tier(text, stated.end, value, kind) if stated.is_strict else TOLERATED
+    rule = "marker" if stated.is_strict else "wording"
     if not stated.end:
         rule = "first_line"
     passage = text[max(0, stated.start - BEFORE_MARKER) : stated.start + LONGEST_PASSAGE].strip()
-    return Answer(value, tier, other=other, signs=signs, rule=rule, passage=passage)
+    return Answer(value, tier, other=other_value, signs=signs, rule=rule, passage=passage)
 
 
-def _found(value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]) -> Answer:
-    """An answer that no marker announces."""
+def _answer_without_marker(
+    value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]
+) -> Answer:
+    """Return an answer without a marker."""
     return Answer(value, tier, signs=signs, rule=rule, passage=passage[-LONGEST_PASSAGE:])
 
 
 TOLERATED: Tier = "tolerant"
 
 
-def _tier(text: str, end: int, value: str, kind: AnswerKind) -> Tier:
-    """The tier of a value behind the protocol's own marker, which ends at `end`."""
+def _find_tier(text: str, end: int, value: str, kind: AnswerKind) -> Tier:
+    """Return the tier of a value after the marker of the protocol, which ends at `end`."""
     if kind.plain is None or not end:
         return "strict"
     plain = kind.plain.match(text, end)

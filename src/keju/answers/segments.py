@@ -1,7 +1,7 @@
-"""The part of a reply that may be an answer: where it stands, where it ends, what only dresses it.
+"""The part of a reply that may be an answer: its beginning, its end and its decoration.
 
-Reasoning is not the answer: think blocks are cut out before any reader sees the text. A marker
-(``So the answer is``) introduces a `Segment`; what the segment says is a `AnswerStatement`.
+Reasoning is not the answer. Keju removes think blocks before a reader gets the text. A marker
+(``So the answer is``) introduces a `Segment`. Its content is an `AnswerStatement`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _UNUSUAL = (
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
 )
-"""How some models mark their reasoning, other than with ``<think>``."""
+"""The tags of some models for their reasoning, other than ``<think>``."""
 
 
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
-"""What stands before the answer of a model that writes into channels."""
+"""The tokens before the answer of a model that writes into channels."""
 
 
 # `<|return|>`, `<|im_end|>`: tokens that end a message.
@@ -38,20 +38,21 @@ _CLOSING_TOKENS = re.compile(
 
 
 class SplitReply(NamedTuple):
-    """A reply taken apart."""
+    """A reply, split into reasoning and answer text."""
 
     reasoning: str
     text: str
-    """What is left to read; as received where there was nothing to cut."""
+    """The text without reasoning. It is unchanged if there was no reasoning."""
     unclosed: bool
-    """The reasoning never ended, so whatever follows its start is not an answer."""
+    """Whether the reasoning never ended. Then the text after its start is not an answer."""
 
 
 def split_thinking(text: str) -> SplitReply:
     """Separate reasoning from the answer text.
 
     Every closed ``<think>…</think>`` is reasoning. If a ``</think>`` without a beginning remains,
-    everything up to the last one is. A ``<think>`` that never closes makes the rest reasoning.
+    all text up to the last one is reasoning. After a ``<think>`` that never closes, all text is
+    reasoning.
     """
     if OPEN not in text and CLOSE not in text:
         return SplitReply("", text, False)
@@ -74,21 +75,22 @@ def split_thinking(text: str) -> SplitReply:
     return SplitReply(reasoning, answer.strip(), unclosed)
 
 
-def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **facts: Any) -> Reply:
-    """A text that a model wrote, as the reply it is: its thoughts kept apart.
+def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fields: Any) -> Reply:
+    """Return the reply for a text of a model, with separate reasoning.
 
-    `reasoning` is what came apart from the text; `facts` are further fields of `Reply`.
+    `reasoning` contains the reasoning that the model sent separately. `fields` are more fields of
+    `Reply`.
     """
-    if not reasoning and OPEN not in text and CLOSE not in text:  # as most replies are
-        return Reply(text, finish=finish, **facts)
+    if not reasoning and OPEN not in text and CLOSE not in text:  # the usual case
+        return Reply(text, finish=finish, **fields)
     thought = split_thinking(text)
     thoughts = "\n".join([part for part in (*reasoning, thought.reasoning) if part])
     raw = text if thought.text is not text else ""
-    return Reply(thought.text, thoughts, finish, raw=raw, **facts)
+    return Reply(thought.text, thoughts, finish, raw=raw, **fields)
 
 
 def split_any_thinking(text: str) -> SplitReply:
-    """As `split_thinking`, for unusual tags too; a reply without any is left as it is."""
+    """Separate reasoning like `split_thinking`, but also with unusual tags and channels."""
     if "<|" in text:
         _, final, answer = text.rpartition(_FINAL_CHANNEL)
         text = _CLOSING_TOKENS.sub("", answer if final else text)
@@ -98,29 +100,29 @@ def split_any_thinking(text: str) -> SplitReply:
 
 
 LONGEST = 4000
-"""Characters of a segment; whatever goes on for longer is not an answer."""
+"""The longest segment, in characters. Longer text is not an answer."""
 
 Spans = Sequence[tuple[int, int]]
 
 
 class Segment(NamedTuple):
-    """What a marker introduces, and where the marker stands."""
+    """The text that a marker introduces, and the position of the marker."""
 
     text: str
-    """Rest of the marker's line, or the next non-empty line; empty if neither says anything."""
+    """The remaining line after the marker, or the next non-empty line. It may be empty."""
     start: int
     end: int
 
 
 class AnswerStatement(NamedTuple):
-    """The answer that a segment states, or why it states none."""
+    """The answer of a segment, or the reason why it has none."""
 
     value: str | None
     reason: str = ""
 
 
 class Conclusion(NamedTuple):
-    """The answer that a text gives without announcing it, the rule that found it, and where."""
+    """The unannounced answer of a text, the rule that found it, and the passage."""
 
     value: str | None = None
     reason: str = ""
@@ -134,18 +136,16 @@ INVALID_LABEL = AnswerStatement(None, "invalid_label")
 NO_LABEL = AnswerStatement(None, "no_label")
 NO_ANSWER = AnswerStatement(None, "invalid_answer")
 SILENT = (NO_LABEL, NO_ANSWER)
-"""What prose after a marker says: nothing, so that an earlier marker may count."""
+"""The statements of prose after a marker. They are ignored, so an earlier marker may count."""
 
 
-# --- where a segment stands --------------------------------------------------------------------
+# --- finding segments --------------------------------------------------------------------------
 
 
-def segments_after(
-    text: str, pattern: re.Pattern[str], *, paragraph: bool = False
-) -> list[Segment]:
-    """The segment after each match of `pattern`, which must not backtrack, in order."""
+def find_segments(text: str, pattern: re.Pattern[str], *, paragraph: bool = False) -> list[Segment]:
+    """Return the segment after each match of `pattern`, in order. It must not backtrack."""
     spans = [match.span() for match in pattern.finditer(text)]
-    return [segment_at(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
+    return [read_segment(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
 
 
 # The beginning or the end of a code block: ```` ```text ````, `~~~`; not ```` ```a b ````.
@@ -154,26 +154,26 @@ _EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", '"""'})
 _BULLETS = ("- ", "* ", "• ")
 
 
-def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
-    """The segment after one of the markers at `spans`, which are in order and do not overlap.
+def read_segment(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
+    """Return the segment after one of the markers at `spans`, which are ordered without overlaps.
 
-    A segment is the rest of the marker's line or, if that is empty, the next non-empty line (with
-    `paragraph` on to the next blank line); of a list all items, since several are not one answer.
-    It ends before a closing tag. It never reaches beyond the next marker, so that all segments
-    together are no longer than the text, and is cut after `LONGEST` characters.
+    A segment is the remaining line after the marker. If that is empty, it is the next non-empty
+    line, or with `paragraph` all lines up to the next blank line. A list is one segment with all
+    its items. A segment ends before a closing tag, before the next marker, and after `LONGEST`
+    characters. So all segments together are not longer than the text.
     """
     start, end = spans[number]
     limit = spans[number + 1][0] if number + 1 < len(spans) else len(text)
     limit = min(limit, end + LONGEST)
     line_end = text.find("\n", end, limit)
     segment = text[end : line_end if line_end >= 0 else limit].strip()
-    if line_end >= 0 and (not segment.strip("*_`") or _sets_apart(segment)):
+    if line_end >= 0 and (not segment.strip("*_`") or _is_separator_line(segment)):
         block: list[str] = []
         while line_end >= 0:
             next_end = text.find("\n", line_end + 1, limit)
             line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
             line_end = next_end
-            if not line or _sets_apart(line):
+            if not line or _is_separator_line(line):
                 if block:
                     break
                 continue
@@ -187,19 +187,19 @@ def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False)
     return Segment(segment, start, end)
 
 
-def _sets_apart(line: str) -> bool:
-    """Whether a line holds no answer itself: the beginning or end of a code block, a rule."""
+def _is_separator_line(line: str) -> bool:
+    """Whether a line is only a separator: the beginning or end of a code block, a rule."""
     return line in _EMPTY_LINES or _FENCE.fullmatch(line) is not None
 
 
 def last_line(text: str) -> str:
-    """The last line that is not blank, stripped."""
+    """Return the last line that is not blank, stripped."""
     bare = text.rstrip()
     return bare[bare.rfind("\n") + 1 :].strip()
 
 
 def last_block(text: str) -> str:
-    """What ends the text: the inside of a code block, or else the last line."""
+    """Return the content of a code block at the end of a text, or else the last line."""
     line = last_line(text)
     if line[:3] not in ("```", "~~~"):
         return line
@@ -211,19 +211,23 @@ def last_block(text: str) -> str:
 
 
 def last_paragraph(text: str) -> str:
-    """The lines after the last blank one; of several, not a first one that ends with a colon."""
+    """Return the lines after the last blank one, without a first line that ends with a colon."""
     bare = text.rstrip()
     paragraph = bare[bare.rfind("\n\n") + 1 :].strip()
-    first, _, rest = paragraph.partition("\n")
-    return rest if rest and first.rstrip("*_ ").endswith((":", "：")) else paragraph
+    heading, _, following_lines = paragraph.partition("\n")
+    return (
+        following_lines
+        if following_lines and heading.rstrip("*_ ").endswith((":", "："))
+        else paragraph
+    )
 
 
 # `<answer>`, `</Answer>`; group 1 is set where it closes.
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 
 
-def tag_content(text: str) -> str | None:
-    """What stands inside the last closed ``<answer>…</answer>``; None if there is none."""
+def find_tag_content(text: str) -> str | None:
+    """Return the content of the last closed ``<answer>…</answer>``, or None."""
     inside: str | None = None
     begin = -1
     for match in _TAG.finditer(text):
@@ -234,9 +238,9 @@ def tag_content(text: str) -> str | None:
     return inside
 
 
-# Where a model runs on: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
-# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`. Most lines begin with no
-# letter of those, and are left at once.
+# Run-on text begins here: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
+# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`. Most lines begin with
+# other letters, and are skipped quickly.
 NEXT_QUESTION = re.compile(
     r"\n[ \t#*_>-]{0,8}+(?=[QPETNAHUIS<\[问题第下另用例以])"
     r"(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
@@ -252,8 +256,8 @@ NEXT_QUESTION = re.compile(
 _OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
 
 
-def opening_question(text: str) -> int:
-    """Where the question begins that a reply opens with, ``Q: Who …``; -1 without one."""
+def find_opening_question(text: str) -> int:
+    """Return the position of a question at the beginning of a reply, ``Q: Who …``, or -1."""
     if text[:1] in "QP*#问题第" or text[:1].isspace():
         match = _OPENING_QUESTION.match(text)
         return match.end() if match else -1
@@ -261,18 +265,18 @@ def opening_question(text: str) -> int:
 
 
 class ReplyStretch(NamedTuple):
-    """A stretch of a reply between two questions."""
+    """The part of a reply between two questions."""
 
     start: int
     end: int
     question: int
-    """Where the question that it begins with stands; -1 where it begins with none."""
+    """The position of the question at its beginning; -1 without one."""
 
 
-def episodes(text: str) -> list[ReplyStretch]:
-    """A reply taken apart where a line begins a question: its own, restated, or an invented one."""
-    first = _OPENING_QUESTION.match(text)
-    opening = first.end() if first else -1
+def split_stretches(text: str) -> list[ReplyStretch]:
+    """Return the stretches of a reply. Each restated or invented question begins a new one."""
+    opening_match = _OPENING_QUESTION.match(text)
+    opening = opening_match.end() if opening_match else -1
     starts = [(0, opening)]
     starts += [
         (match.start(), match.end()) for match in NEXT_QUESTION.finditer(text, max(0, opening - 1))
@@ -281,13 +285,13 @@ def episodes(text: str) -> list[ReplyStretch]:
     return [ReplyStretch(start, end, at) for (start, at), end in zip(starts, ends, strict=True)]
 
 
-# --- what dresses an answer --------------------------------------------------------------------
+# --- decoration of an answer -------------------------------------------------------------------
 
 DRESSING = " \t\r\n\f\v\u00a0\u3000*_`$\"'“”‘’«»「」『』"
-"""What may stand around an answer without being part of it."""
+"""The characters around an answer that are not part of it."""
 
-# The beginning of a command that only dresses, `\boxed{` or `\text {`; a delimiter, `\(` or `\,`;
-# any other brace. Not `\frac{`, of which only the brace matches.
+# The beginning of a decorative command, `\boxed{` or `\text {`; a delimiter, `\(` or `\,`; another
+# brace. Not `\frac{`, of which only the brace matches.
 _LATEX = re.compile(
     r"\\(?:boxed|fbox|text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|operatorname) ?\{"
     r"|\\[(){}\[\],;:! ]|[{}]"
@@ -299,10 +303,10 @@ ADVERBS = (
     r"|in fact|of course|no doubt|without (?:a )?doubt|most (?:likely|probably|certainly))"
     r"\b[,:]? {0,4})"
 )
-"""One word of emphasis with what follows it, ``clearly, ``; letter case does not matter."""
+"""One word of emphasis with its comma and blanks, ``clearly, ``, in any letter case."""
 
 BULLET = r"(?:[-–—•·▪●>→]\s{1,4}(?=\S))"
-"""The sign of a list's item, ``- B``. A number's minus looks the same, so numbers keep theirs."""
+"""The bullet of a list item, ``- B``. A minus looks the same, so it stays before numbers."""
 
 # `of course, clearly B`; not `- clearly B`: before a number the dash may be a minus.
 _EMPHASIS = re.compile(rf"{ADVERBS}{{1,3}}", re.IGNORECASE)
@@ -313,8 +317,8 @@ _LEAD = re.compile(rf"{BULLET}?[*_`\"'“]{{0,3}}{ADVERBS}{{0,3}}", re.IGNORECAS
 def clean_segment(segment: str) -> str:
     r"""Return the bare answer inside `segment`.
 
-    Unwraps ``\boxed{}``, ``\text{}`` and their like, ``\(…\)`` and ``$``; strips white space,
-    ``*``, ``_``, backticks and quotes; drops one final full stop.
+    This unwraps ``\boxed{}``, ``\text{}`` and similar commands, ``\(…\)`` and ``$``. It strips
+    white space, ``*``, ``_``, backticks and quotes. It removes one final full stop.
     """
     if segment.isalnum():
         return segment
@@ -328,10 +332,10 @@ def clean_segment(segment: str) -> str:
 
 @lru_cache(maxsize=16)
 def unwrap_latex(segment: str) -> str:
-    r"""Remove the commands that only dress an answer; braces of other commands stay.
+    r"""Remove the commands that are only decoration. Braces of other commands stay.
 
-    One pass with a stack, so that nesting costs nothing: ``\boxed{\text{B}}`` is ``B``. The last
-    line of a reply is cleaned again and again, by every rule that looks at it.
+    One pass with a stack handles nested commands: ``\boxed{\text{B}}`` is ``B``. The result is
+    cached, since several rules clean the last line of a reply.
     """
     parts: list[str] = []
     wrappers: list[bool] = []
@@ -354,10 +358,10 @@ def unwrap_latex(segment: str) -> str:
     return "".join(parts)
 
 
-def without_lead(segment: str, *, bullet: bool = True) -> str:
-    """`segment` from its answer on: without a bullet and words such as ``clearly`` before it.
+def remove_lead(segment: str, *, bullet: bool = True) -> str:
+    """Return `segment` without a bullet and words like ``clearly`` before its answer.
 
-    Where a dash may be a minus, ``bullet=False`` leaves it.
+    If a dash may be a minus, ``bullet=False`` keeps it.
     """
     lead = (_LEAD if bullet else _EMPHASIS).match(segment)
     return segment[lead.end() :] if lead else segment

@@ -1,7 +1,7 @@
-"""Sentences of a reply: where they end, which of them conclude, and what takes a conclusion back.
+"""Sentences of a reply: their ends, concluding words, and words that retract a conclusion.
 
-Everything here looks at the form of a sentence only; what it says of an answer is found by
-`conclusions` (options) and `verdicts` (all other kinds).
+This module checks only the form of a sentence. `conclusions` (options) and `verdicts` (all other
+kinds) find the answer in it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from keju.answers.segments import DRESSING
 from keju.types import Sample
 
 SHORT = 200
-"""Characters of a sentence that may conclude."""
+"""The longest concluding sentence, in characters."""
 BRIEF = 400
-"""Characters of a reply whose last sentence concludes without saying so."""
+"""The longest reply, in characters, whose last sentence always counts as a conclusion."""
 TAIL = 2400
-"""Characters at the end of a reply in which a conclusion is looked for."""
+"""The number of characters at the end of a reply that are searched for a conclusion."""
 CJK = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -29,7 +29,7 @@ def has_chinese(text: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _has_chinese(text: str) -> bool:
-    """The same for a text with wider signs, which a reader asks several times."""
+    """Return the same for a text that is not ASCII, cached, since a reader uses it often."""
     return has_wide(text) and CJK.search(text) is not None
 
 
@@ -39,8 +39,8 @@ _WIDE_BYTES = b"\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xef"
 def has_wide(text: str) -> bool:
     """Whether a text contains a character from U+3000 to U+9FFF, or from U+F000 to U+FFFF.
 
-    UTF-8 begins them, and nothing else, with one of eight bytes. Bytes are several times quicker to
-    find than a pattern, and most texts with wider signs have only ``’`` or ``×``.
+    In UTF-8 only these characters begin with one of eight bytes. Bytes are several times quicker to
+    find than a pattern. Most texts that are not ASCII contain only ``’`` or ``×``.
     """
     encoded = text.encode("utf-8", "surrogatepass")
     return any(map(encoded.__contains__, _WIDE_BYTES))
@@ -53,7 +53,7 @@ _CLAUSE_END = re.compile(
     r"(?=[*_\"'”’)\]]*(?:\s|\Z))[*_\"'”’)\]]*)"
 )
 AROUND = DRESSING + ".。!！,，:：✅✔️✓☑🎯👍🙂😊()（）[]【】"
-"""What may surround the words of a sentence."""
+"""The characters around the words of a sentence."""
 
 
 def clauses(text: str) -> Iterator[str]:
@@ -65,26 +65,26 @@ def clauses(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def tail_of(text: str) -> str:
-    """The end of a text, from the beginning of a sentence on."""
+def find_tail(text: str) -> str:
+    """Return the end of a text, from the beginning of a sentence."""
     if len(text) <= TAIL:
         return text
     end = _CLAUSE_END.search(text, len(text) - TAIL)
     return text[end.end() :] if end else ""
 
 
-def last_sentences(text: str, n: int = 1) -> list[str]:
-    """The last `n` sentences of a text that have words, the last one first."""
-    tail = tail_of(text)
-    span = 2 * SHORT * n
+def find_last_sentences(text: str, count: int = 1) -> list[str]:
+    """Return the last `count` sentences of a text that contain words, the last one first."""
+    tail = find_tail(text)
+    span = 2 * SHORT * count
     while True:
         begin = max(0, len(tail) - span)
         parts = list(clauses(tail[begin:]))
-        last = [
+        last_with_words = [
             part.strip() for part in reversed(parts[1:] if begin else parts) if _has_words(part)
         ]
-        if len(last) >= n or not begin:
-            return last[:n]
+        if len(last_with_words) >= count or not begin:
+            return last_with_words[:count]
         span *= 4
 
 
@@ -92,7 +92,7 @@ def _has_words(sentence: str) -> bool:
     return bool(sentence.strip(AROUND))
 
 
-# --- what concludes ----------------------------------------------------------------------------
+# --- conclusions -------------------------------------------------------------------------------
 
 # `So `, `Thus, `, `i.e. `, `Based on`, `Considering all`; `所以`, `由此可见`; not `and so are`.
 CONCLUDES = re.compile(
@@ -108,7 +108,7 @@ CONCLUDES = re.compile(
     r"|所以|因此|因而|故|综上|可见|由此|即|可知|得出|也就是|总之|于是|改选|改为",
     re.IGNORECASE,
 )
-# A part of every English match of it, in small letters; quicker to find than a pattern.
+# A part of every English match of `CONCLUDES`, in lower case; quicker to find than a pattern.
 _CONCLUDING = (
     "so", "there", "thus", "hence", "conse", "accord", "conclu", "short", "summary", "i.e.",
     "namely", "final", "overall", "ultim", "result", "elimin", "mean", "leaves", "based", "consid",
@@ -127,17 +127,17 @@ BEGINS_CONCLUSION = re.compile(
 
 @lru_cache(maxsize=64)
 def concludes(sentence: str) -> bool:
-    """Whether a conclusion begins in a sentence; several rules ask it of one sentence."""
+    """Whether a conclusion begins in a sentence. Cached, since several rules use one sentence."""
     if sentence.isascii() and not any(map(sentence.lower().__contains__, _CONCLUDING)):
         return False
     return CONCLUDES.search(sentence) is not None
 
 
-# --- what takes it back ------------------------------------------------------------------------
+# --- retractions -------------------------------------------------------------------------------
 
 UNLESS_FORCED = r"(?! (?:I|we) (?:had|have|must)| forced| pressed)"
-"""What may not follow an ``if``: ``if I have to choose`` supposes nothing of the answer."""
-# What denies a conclusion or leaves it open: `not`, `either`, `if`; `不`.
+"""Excluded words after ``if``: ``if I have to choose`` is not a supposition about the answer."""
+# Words that deny a conclusion or leave it open: `not`, `either`, `if`; `不`.
 _UNSURE = re.compile(
     rf"\b(?:not|cannot|never|neither|nor|impossible|either|or|if{UNLESS_FORCED}|whether"
     r"|was going to|was about to|tempted|tempting"
@@ -149,7 +149,7 @@ _UNSURE = re.compile(
     r"|n[’']t\b|[?？]|不(?![过仅但难])|非(?!常)|无法|或|如果|是否|错|排除|未必|假设",
     re.IGNORECASE,
 )
-# `, rather than the`, `,而不是`: what follows is set against the answer before.
+# `, rather than the`, `,而不是`: a contrast to the answer before.
 CONTRAST = re.compile(
     r"[,，]?\s*(?:而不是|而非|而不|\brather than\b|\binstead of\b|\bnot the\b|\bnot\b)"
     r"|[,，]\s*(?:并?不是|并非|不选)"
@@ -158,19 +158,19 @@ _WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "e
 _SOFT = frozenset(
     {"or", "than", "between", "without", "rather", "instead", "consider", "considering"}
 )
-# `is`, `would be`: what comes before it does not belong to the answer.
+# `is`, `was`: the text before the verb does not belong to the answer.
 _COPULA = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
-# What denies the answer itself: `the answer is not`, `答案不是`, `不应选`.
+# Signs that a denial is about the answer itself: `the answer is not`, `答案不是`, `不应选`.
 _OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选(?!项)", re.IGNORECASE)
 _ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
 
 
 _BEFORE_OPTION = ' ([*_"“'
-"""What may come right before an option."""
+"""The characters directly before an option."""
 
 
 def is_unsure(clause: str, sample: Sample) -> bool:
-    """Whether a clause takes back what it says; words of the question itself do not count."""
+    """Whether a clause denies or retracts its statement. Words of the question do not count."""
     matches = list(_UNSURE.finditer(clause))
     if not matches:
         return False
@@ -181,9 +181,11 @@ def is_unsure(clause: str, sample: Sample) -> bool:
         if wrong_is_right and match[0].casefold() in _WRONG_WORDS:
             continue
         if _ANSWER.search(clause, match.end()):
-            return True  # `I don't believe the answer is`: whatever the question's own words are
+            return (
+                True  # `I don't believe the answer is`: even if the question contains these words
+            )
         if not clause[match.end() :].strip(_BEFORE_OPTION):
-            return True  # `The answer is not (`: right before the option
+            return True  # `The answer is not (`: directly before the option
         around = clause[match.start() : match.end() + 3].strip()
         if len(around) < 3 or around not in sample.text:
             return True
@@ -191,7 +193,7 @@ def is_unsure(clause: str, sample: Sample) -> bool:
 
 
 HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
-"""What makes an answer a possible one: it counts where there is no other."""
+"""Words of a possible answer. It counts if there is no other answer."""
 # `can't definitively say`, `cannot be determined`, `not enough information`; `无法判断`.
 UNDETERMINED = re.compile(
     r"\b(?:can(?:not|['’]t| not)|could(?: not|n['’]t)|unable to|impossible to|not possible to"
@@ -203,27 +205,27 @@ UNDETERMINED = re.compile(
     r"|\bdepends on\b|无法(?:确定|判断|得知|回答)|不能确定|信息不足",
     re.IGNORECASE,
 )
-"""A sentence that says that nothing can be concluded."""
+"""Words of a sentence that says that no conclusion is possible."""
 
-# The beginning of a sentence that broke off before it said anything: ` So the`, `\nTherefore,`.
+# The first words of a sentence that broke off: ` So the`, `\nTherefore,`.
 _STUB = re.compile(
     r"(?<=[.!?\n。])\s*(?:(?:[Ss]o|[Tt]hus|[Tt]herefore|[Hh]ence)?,?\s?(?:[Tt]he)?\s?"
     r"(?:correct |final )?(?:answer|option|choice)?)(?: is)?\s*(?:因此|所以|综上)?\Z"
 )
-# What ends a reply that was not broken off.
+# The end of a complete reply.
 ENDED = re.compile(r"[.!?。！？)\]}*\"'”’`$✅✔✓吧呢啦~～]\Z")
 _LONGEST_STUB = 50
 _STUB_ENDS = frozenset("oesrn,此以上")
-"""What a stub may end with, blanks aside."""
+"""The last characters of a stub, apart from blanks."""
 
 
-def without_stub(text: str) -> str:
-    """`text` without the beginning of a sentence that broke off before it said anything."""
+def remove_stub(text: str) -> str:
+    """Return `text` without the first words of a sentence that broke off."""
     if text and text[-1] not in _STUB_ENDS and not text[-1].isspace():
         return text
     at = max(0, len(text) - _LONGEST_STUB)
     if not any(map(text[max(0, at - 1) :].__contains__, ".!?\n。")):
-        return text  # no sentence ends there, after which one could begin
+        return text  # no sentence ends there, so no stub can follow
     stub = _STUB.search(text, at)
     return text[: stub.start()] if stub else text
 
@@ -242,14 +244,14 @@ _LABEL_END = re.compile(
 )
 # `= $`, `a subgroup $`: a formula that broke off at its beginning.
 _OPEN_FORMULA = re.compile(r"(?:\A|\s)[(\[]?\$\Z")
-_LOOP = 24
-"""Characters that a loop repeats."""
+_LOOP_LENGTH = 24
+"""The length of a repeated ending, in characters."""
 
 
 def is_ended(text: str) -> bool:
     """Whether a text ends with a sentence, or with a label: ``it is (B).``, ``it is B``.
 
-    An open bracket, an open formula or a loop says that the text was cut off.
+    An open bracket, an open formula or a loop means that the text was cut off.
     """
     end = text[-8:].rstrip()
     is_label = "A" <= end[-1:] <= "Z"
@@ -261,12 +263,12 @@ def is_ended(text: str) -> bool:
     tail = text[-TAIL:]
     if tail.count("$$") % 2 or tail.count("\\[") > tail.count("\\]"):
         return False
-    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP:]) > _MOST_TURNS:
+    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP_LENGTH:]) > _MOST_REPETITIONS:
         return False
     if end[-1] == "." and end[-2:-1].isdigit():
         return BROKEN_NUMBER.fullmatch(line) is None
-    return not is_label or _LABEL_END.search(line[-_LOOP:]) is not None
+    return not is_label or _LABEL_END.search(line[-_LOOP_LENGTH:]) is not None
 
 
-_MOST_TURNS = 3
-"""Turns of a repeated ending that are not yet a loop."""
+_MOST_REPETITIONS = 3
+"""The most repetitions of an ending that are not a loop."""

@@ -1,80 +1,89 @@
-"""What markers announce in a text, one statement each, in order."""
+"""The statements that markers announce in a text, in order."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
-from keju.answers.decision import StatementSpan, standing_of
+from keju.answers.decision import StatementSpan, announcement_status
 from keju.answers.kinds import AnswerKind
-from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, AnswerStatement, segment_at
-from keju.answers.wordings import announcements
+from keju.answers.segments import (
+    AMBIGUOUS,
+    DENIED,
+    NO_ANSWER,
+    SILENT,
+    AnswerStatement,
+    read_segment,
+)
+from keju.answers.wordings import find_announcements
 from keju.types import Sample
 
-# `(B)?`: after the protocol's own marker and colon a question mark fills in a form.
+# `(B)?`: after the marker of the protocol and a colon, the question mark belongs to the form.
 _FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
-# `:\n(A) two\n(B)`: after a marker the options are listed, which states none of them.
+# `:\n(A) two\n(B)`: a list of options after a marker is not an answer.
 _LISTS_OPTIONS = re.compile(
     r"[*_:： \t]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
 )
-# `not "valid" but `: what counts follows.
+# `not "valid" but `: the answer follows.
 _NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")
-# `选择:A. one\nB. two`: after the word for a choice, too, a list begins; `选择:D. four\nA. one` is
-# a choice before it.
+# `选择:A. one\nB. two`: a list of options after the word for a choice. `选择:D. four\nA. one` is a
+# choice before a list.
 _LISTS_ON = re.compile(r"[\s*:：]*+[(\[]?([A-Z])[)\].:、][^\n]*+\n[ \t]*+[(\[]?([A-Z])[)\].:、]")
 
 
-def statements(
+def find_statements(
     text: str,
     strict: re.Pattern[str] | str,
     tolerant: re.Pattern[str],
     kind: AnswerKind,
     sample: Sample,
 ) -> tuple[list[StatementSpan], str]:
-    """All that markers announce in `text`, in order, and why the last one that says nothing does.
+    """Return the statements of all markers in `text`, in order, and a reason.
 
-    Prose and denials state nothing. What was read already is not read again, so that a looping
-    reply costs no more than one turn.
+    The reason tells why the last marker without a statement has none. Prose and denials are not
+    statements. Equal segments are read only once, so a loop costs as much as one repetition.
     """
-    spans = _spans(text, strict, tolerant, kind)
+    spans = _find_marker_spans(text, strict, tolerant, kind)
     marked: list[StatementSpan] = []
-    memory: dict[str, AnswerStatement] = {}
+    statements_by_words: dict[str, AnswerStatement] = {}
     reason = ""
     limits = [(start, end) for start, end, _, _ in spans]
     for number, (start, end, longer, is_strict) in enumerate(spans):
         if _begins_list(text, start, end):
             continue
-        statement = NOTHING
-        for until in (end, longer) if longer > end else (end,):
-            limits[number] = (start, until)
-            words = segment_at(text, limits, number, paragraph=kind.paragraph).text
-            if number == len(spans) - 1 and _is_torn(words, text, memory):
+        statement = NO_STATEMENT
+        for segment_start in (end, longer) if longer > end else (end,):
+            limits[number] = (start, segment_start)
+            words = read_segment(text, limits, number, paragraph=kind.paragraph).text
+            if number == len(spans) - 1 and _is_cut_off_loop(words, text, statements_by_words):
                 statement = NO_ANSWER
                 break
-            words = _plain_words(words, fills_form=is_strict and text[until - 1] in ":：")
-            if (known := memory.get(words)) is None:
-                known = memory[words] = kind.read(words, sample)
-            statement = known
+            words = _clean_announced_words(
+                words, fills_form=is_strict and text[segment_start - 1] in ":："
+            )
+            if (statement_read := statements_by_words.get(words)) is None:
+                statement_read = statements_by_words[words] = kind.read(words, sample)
+            statement = statement_read
             if statement.value is not None or statement not in SILENT:
                 break
         if statement.value is None and statement in SILENT:
             reason = statement.reason
             continue
-        standing = standing_of(text, start)
-        if standing == "denied":
+        status = announcement_status(text, start)
+        if status == "denied":
             reason = DENIED.reason
             continue
-        stated = statement if standing == "stated" else AMBIGUOUS
+        stated = statement if status == "stated" else AMBIGUOUS
         marked.append(StatementSpan(stated, start, limits[number][1], is_strict))
     return marked, reason
 
 
-NOTHING = AnswerStatement(None)
+NO_STATEMENT = AnswerStatement(None)
 
 
 def _begins_list(text: str, start: int, end: int) -> bool:
-    """Whether the options are listed after a marker, which states none of them."""
+    """Whether a list of options follows a marker. Such a list is not an answer."""
     may_list = text[end : end + 1] in _BEFORE_LIST
     listed = _LISTS_OPTIONS.match(text, end) if may_list else None
     if listed and listed[1] != listed[2]:
@@ -83,11 +92,11 @@ def _begins_list(text: str, start: int, end: int) -> bool:
     return listed is not None and listed[2] != "A"
 
 
-def _plain_words(words: str, *, fills_form: bool) -> str:
-    """What is announced, without a mark that only fills in a form, and without what is denied.
+def _clean_announced_words(words: str, *, fills_form: bool) -> str:
+    """Return announced words without the question mark of a form and without a denied answer.
 
-    In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the answer is
-    (B)?`, it stays and says that nothing was decided.
+    In a completed form, `ANSWER: B?`, the question mark has no meaning. In a sentence, `the answer
+    is (B)?`, it stays and means that the reply does not decide.
     """
     if fills_form and words.endswith(("?", "？")) and (form := _FILLED_IN.fullmatch(words)):
         words = form[1]
@@ -96,46 +105,48 @@ def _plain_words(words: str, *, fills_form: bool) -> str:
     return words
 
 
-def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bool:
-    """Whether a loop that states nothing broke off in its last turn: ``is [ANSWER] … is [``."""
+def _is_cut_off_loop(
+    words: str, text: str, statements_by_words: Mapping[str, AnswerStatement]
+) -> bool:
+    """Whether a loop without answers broke off in its last repetition: ``is [ANSWER] … is [``."""
     return (
-        len(before) > 0 < len(words) < _LONGEST_TORN
+        len(statements_by_words) > 0 < len(words) < _LONGEST_CUT_OFF
         and text.endswith(words)
         and any(
-            len(each) > len(words) and each.startswith(words) and statement in SILENT
-            for each, statement in before.items()
+            len(seen_words) > len(words) and seen_words.startswith(words) and statement in SILENT
+            for seen_words, statement in statements_by_words.items()
         )
     )
 
 
-_LONGEST_TORN = 40
+_LONGEST_CUT_OFF = 40
 
 
-def _spans(
+def _find_marker_spans(
     text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: AnswerKind
 ) -> list[tuple[int, int, int, bool]]:
-    """Where markers stand, in order: start, end, the end of a longer form, whether it is strict."""
-    firm = list(_found(text, strict))
+    """Return the markers in order: start, end, the end of a longer form, whether it is strict."""
+    strict_spans = list(_find_marker(text, strict))
     if kind.marker is not None:
-        firm = sorted({*firm, *_found(text, kind.marker)})
-    others = announcements(text, tolerant)
+        strict_spans = sorted({*strict_spans, *_find_marker(text, kind.marker)})
+    other_spans = find_announcements(text, tolerant)
     spans: list[tuple[int, int, int, bool]] = []
     place = 0
-    for start, end in firm:
-        while place < len(others) and others[place][1] <= start:
-            spans.append((*others[place], 0, False))
+    for start, end in strict_spans:
+        while place < len(other_spans) and other_spans[place][1] <= start:
+            spans.append((*other_spans[place], 0, False))
             place += 1
         longer = 0
-        while place < len(others) and others[place][0] < end:
-            longer = others[place][1]
+        while place < len(other_spans) and other_spans[place][0] < end:
+            longer = other_spans[place][1]
             place += 1
         spans.append((start, end, longer, True))
-    spans += [(start, end, 0, False) for start, end in others[place:]]
+    spans += [(start, end, 0, False) for start, end in other_spans[place:]]
     return spans
 
 
-def _found(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
-    """Where a marker stands."""
+def _find_marker(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each occurrence of a marker."""
     if not pattern:
         return
     if not isinstance(pattern, str):

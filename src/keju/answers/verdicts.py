@@ -1,10 +1,11 @@
-"""What the last sentences of a reply conclude where no option is asked for.
+"""Conclusions in the last sentences of a reply to a question without options.
 
 ``It is invalid.``, ``So he did not cause it.``, ``So I have ten vegetables.``, ``所以一共有10只。``
-What is denied counts with the opposite sign; what is supposed, asked about or left open counts as
-nothing.
+A denied phrase counts as the opposite value. Suppositions, questions and open statements do not
+count.
 
-Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), code-davinci-002, written replies.
+Sources of the rules: Llama-3.2-3B-Instruct (half of its BBH replies), code-davinci-002,
+hand-written replies.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
+from keju.answers.numbers import NUMBER_WORDS, find_numbers, plain_numerals
 from keju.answers.segments import NO_ANSWER, AnswerStatement
 from keju.answers.sentences import (
     AROUND,
@@ -24,16 +25,16 @@ from keju.answers.sentences import (
     UNDETERMINED,
     clauses,
     concludes,
-    last_sentences,
-    without_stub,
+    find_last_sentences,
+    remove_stub,
 )
 
 Phrases = Sequence[tuple[re.Pattern[str], str, str]]
-"""Patterns that say a value without its word, the value, and the value if they are denied (empty
-where the pattern itself contains the denial)."""
+"""Patterns that express a value without its word, the value, and the value if they are denied. The
+last value is empty if the pattern itself contains the denial."""
 
 LONGEST_EXPRESSION = 16
-"""Characters of a sentence that repeats the question not by chance."""
+"""The longest sentence, in characters, that may repeat the question by chance."""
 
 # --- words of a verdict ------------------------------------------------------------------------
 
@@ -47,13 +48,13 @@ _LEADS = re.compile(
 )
 # `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
 _QUOTED = re.compile(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
-# `not`, `cannot be called`, `whether it`: what comes before a verdict takes it back.
+# `not`, `cannot be called`, `whether it`: words before a verdict that retract it.
 _DENIES = re.compile(
     r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
     r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
     re.IGNORECASE,
 )
-# After a verdict: `if it`, `or`, `as well`, `?`: it is not settled, or said of a part.
+# After a verdict: `if it`, `or`, `as well`, `?`: it is not final, or only about a part.
 _UNSETTLED = re.compile(
     r"\b(?:if|unless|or|otherwise|as well|too)\b|[?？]|如果|否则", re.IGNORECASE
 )
@@ -62,19 +63,19 @@ _GOES_ON = re.compile(
     r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
     r"|then)\b)"
 )
-# `If `, `Some say `; `如果`: a sentence that says what could be, or what others say.
+# `If `, `Some say `; `如果`: a supposition, or the opinion of other people.
 _SUPPOSED = re.compile(
     r"\A\W*(?:if(?! I (?:have|had|must))|unless|suppose|assuming|some|others|one might|people)\b"
     r"|\A\W*(?:如果|假如|若|假设|所谓)",
     re.IGNORECASE,
 )
-# `it may be True`: an answer that counts only where nothing else is said.
+# `it may be True`: an answer that counts only if there is no other.
 _HEDGED = re.compile(
     r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE
 )
 
 
-def last_verdict(
+def find_last_verdict(
     text: str,
     word: re.Pattern[str],
     values: Mapping[str, str],
@@ -82,35 +83,39 @@ def last_verdict(
     phrases: Phrases = (),
     question: str = "",
 ) -> AnswerStatement:
-    """The one verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
+    """Return the verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
 
-    `at` says whether a word is a verdict in its place; `phrases` say one without its word. A
-    sentence that only supposes is passed over; farther back only a conclusion counts.
+    `at` tells whether a word is a verdict at its position. `phrases` express a verdict without its
+    word. Suppositions are skipped. Of the earlier sentences only conclusions count.
     """
     if text.rstrip("*_ \n").endswith((":", "：")):
-        return NO_ANSWER  # what it announces never came
-    text = without_stub(text).rstrip()
-    words = _VerdictWords(word, values, at, phrases, question, _asked(question))
+        return NO_ANSWER  # the announced text is missing
+    text = remove_stub(text).rstrip()
+    words = _VerdictWords(word, values, at, phrases, question, _find_question_names(question))
     ended = ENDED.search(text) is not None
-    sentences = last_sentences(text, 12)
+    sentences = find_last_sentences(text, 12)
     is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
-    for number, whole in enumerate(sentences):
-        if len(whole) > 3 * SHORT or (number and not ended):
+    for number, original_sentence in enumerate(sentences):
+        if len(original_sentence) > 3 * SHORT or (number and not ended):
             break
-        if UNDETERMINED.search(whole) and not concludes(whole.rpartition(",")[2]):
+        if UNDETERMINED.search(original_sentence) and not concludes(
+            original_sentence.rpartition(",")[2]
+        ):
             return NO_ANSWER
         needs_conclusion = number > (0 if is_concluded else 1)
-        if (needs_conclusion and not concludes(whole)) or _says_nothing(whole, question):
+        if (needs_conclusion and not concludes(original_sentence)) or _says_nothing(
+            original_sentence, question
+        ):
             continue
         before = sentences[1:4] if number == 0 else ()
-        statement = _of_sentence(whole, before, words, text, ended=ended)
+        statement = _read_sentence(original_sentence, before, words, text, ended=ended)
         if statement is not None:
             return statement
-    return _of_the_asked(sentences, words.names, phrases)
+    return _read_sentences_about_name(sentences, words.names, phrases)
 
 
 class _VerdictWords(NamedTuple):
-    """What says a verdict, and the question that it answers."""
+    """The words and phrases of verdicts, and the question."""
 
     word: re.Pattern[str]
     values: Mapping[str, str]
@@ -118,107 +123,117 @@ class _VerdictWords(NamedTuple):
     phrases: Phrases
     question: str
     names: set[str]
-    """The names that the question asks about."""
+    """The names in the question."""
 
 
-def _of_sentence(
-    whole: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
+def _read_sentence(
+    original_sentence: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
 ) -> AnswerStatement | None:
-    """The verdict of one sentence; None where the sentence before it may have one.
+    """Return the verdict of one sentence, or None if an earlier sentence may have one.
 
-    A phrase without a conclusion gives way to a conclusion in one of the sentences `before`.
+    A conclusion in one of the sentences `before` takes precedence over a phrase without one.
     """
-    sentence = _without_expressions(whole, words.question)
+    sentence = _remove_expressions(original_sentence, words.question)
     hedged = _HEDGED.search(sentence)
-    named = [
+    verdict_matches = [
         match
         for match in words.word.finditer(sentence)
-        if _is_word(sentence, match) and words.at(sentence, match.start())
+        if _is_separate_word(sentence, match) and words.at(sentence, match.start())
     ]
-    statement = _verdict_of(sentence, named, words.values) if named else NO_ANSWER
+    statement = (
+        _choose_verdict(sentence, verdict_matches, words.values) if verdict_matches else NO_ANSWER
+    )
     if statement.value is None and _is_about(sentence, words.names):
         phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
-        value = _phrase(phrased, words.phrases, ended=ended)
-        if value and before and not concludes(whole):
-            value = _concluded_phrase(before, words) or value
+        value = _find_phrase_value(phrased, words.phrases, ended=ended)
+        if value and before and not concludes(original_sentence):
+            value = _find_concluded_phrase(before, words) or value
         if value:
             return AnswerStatement(value)
-    if not named:
+    if not verdict_matches:
         return None
     if not hedged:
         return statement
-    given = {words.values[match[1].lower()] for match in words.word.finditer(text)}
-    # what could be counts where it is all that is said
-    return statement if len(given) == 1 and len(text) <= BRIEF else None
+    verdict_values = {words.values[match[1].lower()] for match in words.word.finditer(text)}
+    # a possible verdict counts if the reply contains no other
+    return statement if len(verdict_values) == 1 and len(text) <= BRIEF else None
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
-    """Whether a sentence asks, supposes, or is the question once more."""
+    """Whether a sentence is a question, a supposition or a repetition of the question."""
     if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence):
         return True
     return len(sentence) > LONGEST_EXPRESSION and sentence in question
 
 
-def _is_about(sentence: str, asked: set[str]) -> bool:
-    """Whether a sentence names what the question asks about, if that has a name."""
-    return not asked or any(name in sentence for name in asked)
+def _is_about(sentence: str, names: set[str]) -> bool:
+    """Whether a sentence contains a name of the question, if there is one."""
+    return not names or any(name in sentence for name in names)
 
 
-def _concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> str | None:
-    """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
-    for whole in sentences:
-        if concludes(whole) and _is_about(whole, words.names) and not _HEDGED.search(whole):
-            sentence = _REASON.split(_without_expressions(whole, words.question))[0]
-            if value := _phrase(sentence, words.phrases, ended=True):
+def _find_concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> str | None:
+    """Return the value of a conclusion before the last sentence: ``So he did not cause it.``"""
+    for original_sentence in sentences:
+        if (
+            concludes(original_sentence)
+            and _is_about(original_sentence, words.names)
+            and not _HEDGED.search(original_sentence)
+        ):
+            sentence = _REASON.split(_remove_expressions(original_sentence, words.question))[0]
+            if value := _find_phrase_value(sentence, words.phrases, ended=True):
                 return value
     return None
 
 
-def _without_expressions(sentence: str, question: str) -> str:
-    """A sentence without quoted expressions and without the question's own expression."""
+def _remove_expressions(sentence: str, question: str) -> str:
+    """Return a sentence without quoted expressions and the expression of the question."""
     if '"' in sentence or "`" in sentence or "“" in sentence:
         sentence = _QUOTED.sub("…", sentence)
-    asked = question.strip().removesuffix(" is")
-    if len(asked) > LONGEST_EXPRESSION and asked in sentence:
-        sentence = sentence.replace(asked, "…")
+    question_expression = question.strip().removesuffix(" is")
+    if len(question_expression) > LONGEST_EXPRESSION and question_expression in sentence:
+        sentence = sentence.replace(question_expression, "…")
     return sentence
 
 
-def _verdict_of(
-    sentence: str, named: Sequence[re.Match[str]], values: Mapping[str, str]
+def _choose_verdict(
+    sentence: str, verdict_matches: Sequence[re.Match[str]], values: Mapping[str, str]
 ) -> AnswerStatement:
-    """The verdict that a sentence ends with, or concludes, of those that it names.
+    """Return the verdict at the end of a sentence, or the one that it concludes.
 
-    One that is only set against another does not count: ``Yes, not No``.
+    A verdict that is only a contrast does not count: ``Yes, not No``.
     """
-    if len(named) > 1 and _SET_AGAINST.fullmatch(sentence, named[-2].end(), named[-1].start()):
-        named = named[:-1]
-    last = named[-1]
-    given = {values[match[1].lower()] for match in named}
-    between = sentence[named[-2].end() : last.start()] if len(named) > 1 else ""
-    if len(given) > 1 and not (concludes(between) or _EVALUATES.search(between)):
+    if len(verdict_matches) > 1 and _SET_AGAINST.fullmatch(
+        sentence, verdict_matches[-2].end(), verdict_matches[-1].start()
+    ):
+        verdict_matches = verdict_matches[:-1]
+    last_match = verdict_matches[-1]
+    verdict_values = {values[match[1].lower()] for match in verdict_matches}
+    between = (
+        sentence[verdict_matches[-2].end() : last_match.start()] if len(verdict_matches) > 1 else ""
+    )
+    if len(verdict_values) > 1 and not (concludes(between) or _EVALUATES.search(between)):
         return NO_ANSWER
-    before = sentence[max(0, last.start() - 40) : last.start()]
+    before = sentence[max(0, last_match.start() - 40) : last_match.start()]
     clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
-    after = sentence[last.end() :].strip(AROUND)
-    is_end = not after or _GOES_ON.match(sentence, last.end())
+    after = sentence[last_match.end() :].strip(AROUND)
+    is_end = not after or _GOES_ON.match(sentence, last_match.end())
     if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
         return NO_ANSWER
-    if _BUT_NOT.search(sentence, last.end()):
+    if _BUT_NOT.search(sentence, last_match.end()):
         return NO_ANSWER
     is_conclusion = is_end or concludes(before)
-    return AnswerStatement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
+    return AnswerStatement(values[last_match[1].lower()]) if is_conclusion else NO_ANSWER
 
 
-# `", not "`, ` rather than `: between a verdict and another one that it is set against.
+# `", not "`, ` rather than `: between a verdict and a contrasting one.
 _SET_AGAINST = re.compile(r"[\W_]*\b(?:and not|not|rather than|instead of)\b[\W_]*", re.IGNORECASE)
-# `, because`, ` since`: what follows is a reason, not a verdict.
+# `, because`, ` since`: a reason follows, not a verdict.
 _REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
 # ` → `, ` = `, ` evaluates to `: between an expression and its value.
 _EVALUATES = re.compile(r"→|=|\bis\s[*_`\"]*\Z|\bto\s[*_`\"]*\Z")
 
 
-def _is_word(sentence: str, match: re.Match[str]) -> bool:
+def _is_separate_word(sentence: str, match: re.Match[str]) -> bool:
     """Whether no letter or digit touches a match."""
     before, after = sentence[match.start() - 1 : match.start()], sentence[match.end() :][:1]
     return not (before.isalnum() and before.isascii()) and not (after.isalnum() and after.isascii())
@@ -226,8 +241,8 @@ def _is_word(sentence: str, match: re.Match[str]) -> bool:
 
 # --- verdicts in other words -------------------------------------------------------------------
 
-# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it;
-# `would not say that it `, with whatever the clause is about.
+# `did not directly `, `wasn't the `, `unlikely to be `: a denial directly before a phrase.
+# `would not say that it `: a denial with the words up to the phrase.
 _NEGATION = re.compile(
     r"\b(?:would|do|does|did)(?: not|n[’']t) (?:\w+ly )?(?:say|think|believe|consider|conclude"
     r"|judge|agree|argue|claim|feel|hold|see)\b(?:(?!\b(?:not|never|no)\b|n[’']t)[^,;:.])*\Z"
@@ -239,30 +254,30 @@ _NEGATION = re.compile(
     r"|logically|say|think|call|believe|this|sentence|statement|likely|called|regarded|deemed|described|judged|as)[\s\"*_,]+){0,6}[\"*_]*\Z",
     re.IGNORECASE,
 )
-# ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
+# ` is False`: the denial after a phrase, `Amy tells the truth is False`.
 _IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
-# `, but for Ann it isn't.`: a clause that takes a phrase back without repeating it.
+# `, but for Ann it isn't.`: a clause that denies a phrase without repeating it.
 _BUT_NOT = re.compile(
     r"\b(?:but|yet|though|however)\b[^.]*\b(?:is|are|was|were|does|do|did|has|have|can|could|would"
     r"|ca|wo)(?:n[’']t| not)\W*\Z",
     re.IGNORECASE,
 )
-# `whether `, `if `, before what is only asked or supposed.
+# `whether `, `if `, before a question or supposition.
 _ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
-# `Bob says `, before what is only reported: `Bob says Amy lies`.
+# `Bob says `, before reported speech: `Bob says Amy lies`.
 _SAID_BY = re.compile(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
-# ` when Bob lies`, ` if and only if`: after a phrase that holds under a condition only.
+# ` when Bob lies`, ` only if`: after a phrase that is true only under a condition.
 _CONDITION = re.compile(
     r"[^,.]{0,30}\b(?:when|whenever|only if|if|unless|in (?:one|some|both))\b", re.IGNORECASE
 )
 
 
-def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
-    """The value of the phrase that comes last in a sentence; of two at one place the longer.
+def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
+    """Return the value of the last phrase in a sentence; of two with the same end the longer one.
 
-    A sentence that did not end must end with it.
+    If the reply was cut off, the sentence must end with the phrase.
     """
-    given = []
+    candidates = []
     for pattern, affirmed, denied in phrases:
         for match in pattern.finditer(sentence):
             before = sentence[max(0, match.start() - 60) : match.start()]
@@ -275,24 +290,32 @@ def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
                 or _IS_FALSE.match(sentence, match.end())
                 or _BUT_NOT.search(sentence, match.end())
             )
-            given.append((match.end(), -match.start(), denied if is_denied else affirmed))
-    return max(given)[2] if given and (ended or max(given)[0] == len(sentence)) else None
+            candidates.append((match.end(), -match.start(), denied if is_denied else affirmed))
+    return (
+        max(candidates)[2]
+        if candidates and (ended or max(candidates)[0] == len(sentence))
+        else None
+    )
 
 
-def phrase_of(segment: str, phrases: Phrases, question: str) -> str | None:
-    """What an announced sentence says in a phrase: ``the answer is: Amy tells the truth.``"""
-    first = next(clauses(segment)).strip()
-    if len(first) > SHORT or _REPORTS.search(first) or _DENIED.search(first):
+def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | None:
+    """Return the value of a phrase in an announced sentence: ``Amy tells the truth.``"""
+    first_sentence = next(clauses(segment)).strip()
+    if (
+        len(first_sentence) > SHORT
+        or _REPORTS.search(first_sentence)
+        or _DENIED.search(first_sentence)
+    ):
         return None
-    asked = _asked(question)
-    if asked and not any(name in first for name in asked):
+    names = _find_question_names(question)
+    if names and not any(name in first_sentence for name in names):
         return None
-    return _phrase(first, phrases, ended=True)
+    return _find_phrase_value(first_sentence, phrases, ended=True)
 
 
-# `Amy says that`, `if`: what a sentence reports or supposes it does not say.
+# `Amy says that`, `if`: reported or supposed statements are not verdicts.
 _REPORTS = re.compile(r"\b(?:says?|said|claims?|if|whether|when)\b|[?？]", re.IGNORECASE)
-# `not that`, `one who should`: what an announcement denies or only says of somebody.
+# `not that`, `one who should`: denials and descriptions of a person.
 _DENIED = re.compile(
     r"\A\W*(?:not|unknown|unclear)\b|\b(?:should|would|could|can|might|who|that)\b", re.IGNORECASE
 )
@@ -300,28 +323,30 @@ _DENIED = re.compile(
 _NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
 
 
-def _asked(question: str) -> set[str]:
-    """The names in the last sentence of a question."""
+def _find_question_names(question: str) -> set[str]:
+    """Return the names in the last sentence of a question."""
     end = question.find("\nOptions:")
     question = question[:end] if end >= 0 else question
     return set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
 
 
-def _of_the_asked(sentences: Sequence[str], asked: set[str], phrases: Phrases) -> AnswerStatement:
-    """What all sentences say that begin with the one name that is asked about: ``Amy is lying.``"""
-    name = next(iter(asked)) if len(asked) == 1 else ""
-    given = {
-        _phrase(sentence, phrases, ended=True)
+def _read_sentences_about_name(
+    sentences: Sequence[str], names: set[str], phrases: Phrases
+) -> AnswerStatement:
+    """Return the common value of all sentences that begin with the one name: ``Amy is lying.``"""
+    name = next(iter(names)) if len(names) == 1 else ""
+    phrase_values = {
+        _find_phrase_value(sentence, phrases, ended=True)
         for sentence in sentences
         if name and sentence.startswith(f"{name} ") and not _REPORTS.search(sentence)
     }
-    value = given.pop() if len(given) == 1 else None
+    value = phrase_values.pop() if len(phrase_values) == 1 else None
     return AnswerStatement(value) if value else NO_ANSWER
 
 
 # --- numbers -----------------------------------------------------------------------------------
 
-# `it may be `, `perhaps `; `大概是`: of what a guess says there may be no other number.
+# `it may be `, `perhaps `; `大概是`: the sentence of a guess may contain only one number.
 _GUESSES = (
     r"\b(?:(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
     r"|probably)\b|可能[是有]|大概[是有]?"
@@ -343,7 +368,7 @@ _NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _NEXT_TO_DIGITS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\u9fff])")
 # `合计: 7`, `等于 2,416`: a number that ends a reply without a full stop; not `There are 24`.
 _ENDS_WITH_NUMBER = re.compile(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
-# `The final result is 24, and`, up to the number, whatever else is counted then.
+# `The final result is 24, and`, up to the number, even if other numbers follow.
 _FINAL_RESULT = re.compile(r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE)
 # `seven in total`, `7 instruments altogether.`
 _IN_TOTAL = re.compile(
@@ -353,11 +378,11 @@ _IN_TOTAL = re.compile(
 )
 
 
-def last_count(text: str) -> str | None:
-    """The one number that follows the last word of a conclusion: ``so I have ten vegetables``."""
+def find_last_count(text: str) -> str | None:
+    """Return the one number after the last concluding word: ``so I have ten vegetables``."""
     if text.rstrip("*_ \n").endswith((":", "：")):
         return None
-    for number, sentence in enumerate(last_sentences(without_stub(text), 2)):
+    for number, sentence in enumerate(find_last_sentences(remove_stub(text), 2)):
         if not (ENDED.search(text[-8:].rstrip()) or _ENDS_WITH_NUMBER.search(sentence)):
             return None  # it breaks off
         if sentence.endswith(("?", "？")):
@@ -366,46 +391,51 @@ def last_count(text: str) -> str | None:
         if plain.count("(") > plain.count(")"):
             return None  # it breaks off inside an expression
         if final := _FINAL_RESULT.search(plain):
-            first = next(iter(numbers_in(plain[final.end() :])), None)
-            if first and first.clear and not first.percent and first.start < 3:
-                return first.plain
-        if behind := _IN_TOTAL.search(plain):
-            return str(NUMBER_WORDS.get(behind[1].lower(), behind[1]))
+            first_number = next(iter(find_numbers(plain[final.end() :])), None)
+            if (
+                first_number
+                and first_number.clear
+                and not first_number.percent
+                and first_number.start < 3
+            ):
+                return first_number.plain
+        if total := _IN_TOTAL.search(plain):
+            return str(NUMBER_WORDS.get(total[1].lower(), total[1]))
         cues = (_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain)
         for cue in reversed(list(cues)):
-            value = _number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
+            value = _find_number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
             if value is not None:
                 return value or None
     return None
 
 
-# `, not -48`, `, rather than 7`: the number is set against another one.
+# `, not -48`, `, rather than 7`: a contrast between two numbers.
 _NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
 
 
-_MOST_TIMES = 2
-"""Times that a conclusion says its number; a list of things says more."""
+_MOST_REPETITIONS = 2
+"""The most repetitions of a number in a conclusion. A list contains more numbers."""
 
 
-def _number_after(rest: str) -> str | None:
-    """The one number of what follows a cue; empty where it is not clear, None without any."""
-    contrast = _NOT_NUMBER.search(rest)
-    if contrast and any(map(str.isdigit, rest[: contrast.start()])):
-        rest = rest[: contrast.start()]
-    all_numbers = numbers_in(rest)
-    numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
-    words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]
-    given = numbers or words
-    if not given and not all_numbers:
+def _find_number_after(text: str) -> str | None:
+    """Return the only number in the text after a cue; empty if unclear, None without a number."""
+    contrast = _NOT_NUMBER.search(text)
+    if contrast and any(map(str.isdigit, text[: contrast.start()])):
+        text = text[: contrast.start()]
+    all_numbers = find_numbers(text)
+    numbers = [number.plain for number in all_numbers if number.clear and not number.percent]
+    words = [str(NUMBER_WORDS[word.lower()]) for word in _NUMBER_WORD.findall(text)]
+    candidates = numbers or words
+    if not candidates and not all_numbers:
         return None
     if (
-        len(set(given)) != 1
-        or len(given) > _MOST_TIMES
+        len(set(candidates)) != 1
+        or len(candidates) > _MOST_REPETITIONS
         or len(all_numbers) > len(numbers)
-        or _DENIES.search(rest)
+        or _DENIES.search(text)
     ):
         return ""
-    return given[0]
+    return candidates[0]
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -413,9 +443,9 @@ def _number_after(rest: str) -> str | None:
 _BEFORE_WORDS = frozenset({"is", "are", "be", "order", "list", "words", "follows", "then", "as"})
 
 
-def last_words(words: Sequence[str], wanted: Sequence[str]) -> str | None:
-    """The words that end a sentence, if they are those of the question, in whatever order."""
-    tail = list(words[-len(wanted) :]) if wanted else []
-    before = words[-len(wanted) - 1] if len(words) > len(wanted) else "is"
-    is_list = len(tail) > 1 and sorted(tail) == sorted(wanted) and before in _BEFORE_WORDS
+def find_last_words(words: Sequence[str], question_words: Sequence[str]) -> str | None:
+    """Return the words at the end of a sentence if they are those of the question, in any order."""
+    tail = list(words[-len(question_words) :]) if question_words else []
+    before = words[-len(question_words) - 1] if len(words) > len(question_words) else "is"
+    is_list = len(tail) > 1 and sorted(tail) == sorted(question_words) and before in _BEFORE_WORDS
     return " ".join(tail) if is_list else None

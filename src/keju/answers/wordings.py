@@ -1,8 +1,8 @@
-r"""How replies announce an answer, in English and in Chinese.
+r"""Wordings of replies that announce an answer, in English and in Chinese.
 
-Every pattern is linear: repeats are possessive and no two neighbours accept the same character.
-The Chinese ones are meant for text in Unicode normal form KC (`normal_chinese`), where full-width
-letters, colons and brackets have become the ASCII ones.
+Every pattern is linear: repetitions are possessive and no two neighbours accept the same character.
+The Chinese patterns expect text in Unicode normal form KC (`normalise_chinese`), which converts
+full-width letters, colons and brackets to ASCII.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from keju.answers.decision import LINK, strength_of
+from keju.answers.decision import LINK, link_strength
 
 # --- English -----------------------------------------------------------------------------------
 
 ANSWER_COLON = re.compile(r"ANSWER:")
-"""What EvalScope and Inspect ask for, ``ANSWER: [LETTER]``; not ``Answer:``."""
+"""The marker in the prompts of EvalScope and Inspect, ``ANSWER: [LETTER]``; not ``Answer:``."""
 
 ANSWER_IS = re.compile(r"answer is\b")
-"""What the MMLU-Pro authors ask for, ``the answer is (X)``; not ``Answer is``."""
+"""The marker in the prompts of the MMLU-Pro authors, ``the answer is (X)``; not ``Answer is``."""
 
 # `nswer` after `a`: `answer`, `Answer choice`, `final_answer`; not `the wrong answer`,
 # `if the answer`.
@@ -28,8 +28,8 @@ _ANSWER = (
     r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
     r"(?i: (?:choice|option|letter|#?\d{1,2}(?=[*_]*:)))?"
 )
-# ` to this question`, ` to the whole problem`: what is answered.
-_TO = (
+# ` to this question`, ` to the whole problem`: the object of the answer.
+_ADDRESSEE = (
     r"(?: to (?:this|the)(?: [\w-]{1,20}){0,3}? (?:question|problem|challenge|task|puzzle|exercise)"
     r"(?= (?:is|would be|should be)\b))?"
 )
@@ -41,9 +41,9 @@ _HEADING = "|".join(
     for before in ("^", "^the ", "# ", r"\*")
     for word in ("", "final ", "correct ")
 )
-# What makes the word an announcement: ` is`, `**:`, ` should be`; the `>` of `<answer>`; after a
+# Signs of an announcement: ` is`, `**:`, ` should be`; the `>` of `<answer>`; after a
 # heading the end of its line or a dash, `Answer - C`. Not `answer was hard`, `answer-only`.
-_SAYS = (
+_ANNOUNCEMENT_SIGN = (
     r"(?:[\s*_`\"'”’]*+(?i:is\b|would be\b|should be\b|must be\b|[:：=])"
     r"|(?i:(?<=<answer)|(?<=<final_answer))>"
     rf"|(?im:{_HEADING})[*_]*+(?:[ \t]*+(?:(?=\n)|—)|[ \t]++[-–]{{1,2}}[ \t]))"
@@ -52,8 +52,8 @@ _SAYS = (
 _HEDGE = (
     r"(?:[\s*_]*+(?i:therefore|thus|hence|then|clearly|simply|likely|probably|most likely)\b,?)?"
 )
-_ENGLISH = rf"(?:{_ANSWER}{_TO}|{_CORRECT}){_SAYS}{_HEDGE}(?:[\s*_]*+[:：])?"
-# `答案显然是`: what may stand between `答案` and `是` without changing it.
+_ENGLISH = rf"(?:{_ANSWER}{_ADDRESSEE}|{_CORRECT}){_ANNOUNCEMENT_SIGN}{_HEDGE}(?:[\s*_]*+[:：])?"
+# `答案显然是`: words between `答案` and `是` that do not change the meaning.
 _EMPHASIS = r"(?:应[该当]?|就|显然|明显|无疑|当然|自然|肯定|一定|只能){0,2}+"
 # `案` after `答`: `答案是`, `答案应该选：`; not `非答案是`.
 _CHINESE_CUE = rf"(?<=答)案(?<![不非]答案){_EMPHASIS}\s*+(?:是|为|选|[:：])\s*+[:：]?"
@@ -62,8 +62,8 @@ TOLERANT = re.compile(rf"[aAcC答](?:{_ENGLISH}|{_CHINESE_CUE})")
 """Any wording that announces an answer to an English question, in any case.
 
 ``The final answer is``, ``**Answer**:``, ``Correct choice:``, ``<answer>``, and the Chinese cue
-``答案是``, which bilingual models write under English questions too. Not ``the wrong answer is``.
-The pattern begins with a set of characters because the regex engine searches for that quickly.
+``答案是``, which bilingual models also write after English questions. Not ``the wrong answer is``.
+The pattern begins with a set of characters because the regex engine finds such a set quickly.
 """
 
 # --- Chinese -----------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ The pattern begins with a set of characters because the regex engine searches fo
 CUE = "答案:"
 """`答案：` in normal form."""
 
-# What stands before a marker and makes it say something else: `错误答案`, `如果选`.
+# Words that must not precede a marker, since they change its meaning: `错误答案`, `如果选`.
 _NOT = r"(?<![不非误错勿别未没若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
 # `答案`, `正确答案`; not `错误答案`, `不正确的答案`.
 _HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
@@ -79,7 +79,7 @@ _HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]�
 _ANSWER_WORD = (
     rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:|(?=[ *(]*+[A-Z][)*]*+(?:[。.,;!\s]|\Z)))"
 )
-# Who or what chooses: `本题`, `这道题`, `我`.
+# The subject of a choice: `本题`, `这道题`, `我`.
 _CHOOSER = r"(?:[本此该]题|这道?题|我)"
 # `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
 _CHOICE_WORD = (
@@ -91,7 +91,7 @@ _CORRECT_ONE = (
     rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
     r"|的(?:应该|应|就|才)?[是为](?=[ :*(]*+(?:选项 ?)?[A-Z](?![A-Za-z0-9])))"
 )
-# A line that is only `选B`, `选 B 项`, `选B,而不是C。`; not `选BC`, `选B的人`.
+# A line with only `选B`, `选 B 项`, `选B,而不是C。`; not `选BC`, `选B的人`.
 _WHOLE_LINE = (
     r"(?m:^选(?= ?[A-Za-z] ?(?:选?项)?(?:,?而?不[是选] ?[A-Z] ?(?:选?项)?)?[.。]?[ \t]*+$))"
 )
@@ -101,7 +101,7 @@ _CHOSEN_LINE = r"(?m:^选出?(?= ?[A-D] ?[:.、]))"
 _AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
 
 CHINESE_STRICT = re.compile(rf"{_HEAD}:|所以答案是")
-"""The protocols' own markers: `答案：X` and `所以答案是X。`; not `错误答案：X`."""
+"""The markers of the protocols: `答案：X` and `所以答案是X。`; not `错误答案：X`."""
 
 CHINESE_COMPLETE = re.compile(rf"(?:{_ANSWER_WORD}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Za-z0-9])")
 """A marker with the word for answer in it, and its label: ``答案是选项(B``; not ``故选B``."""
@@ -124,21 +124,21 @@ _CLAUSE = re.compile(
 )
 
 
-def normal_chinese(text: str) -> str:
-    """`text` in normal form KC; a comma that begins a remark on another option ends the clause."""
+def normalise_chinese(text: str) -> str:
+    """Return `text` in normal form KC, with a semicolon before a remark on another option."""
     return _CLAUSE.sub("; ", unicodedata.normalize("NFKC", text))
 
 
 # --- announcements and boxes -------------------------------------------------------------------
 
-# ` $\(`: nothing but dressing between a marker and its box, `answer is: $\boxed{B}`.
+# ` $\(`: only decoration between a marker and its box, `answer is: $\boxed{B}`.
 _DRESSING = re.compile(r"[ \t$*:(\[{\\]*+")
-# A whole box with what dresses it, `$\boxed{\text{B}}$`, nested once; not one of several lines.
+# A whole box with its decoration, `$\boxed{\text{B}}$`, nested once; not one of several lines.
 _BOX = re.compile(
     r"[ \t$*:(\[{\\]*+boxed ?\{[^{}\n]{0,40}(?:\{[^{}\n]{0,40}\})?[^{}\n]{0,20}\}[\\)$]*+"
 )
 _NEAR = 120
-"""Characters between a marker and a box that still belongs to what it introduces."""
+"""The most characters between a marker and a box that belongs to it."""
 
 
 FIELD = re.compile(
@@ -149,19 +149,19 @@ FIELD = re.compile(
 """The field of an answer in JSON: ``"choice": "``."""
 
 _STEMS = ("nswer", "NSWER", "orrect ", "ORRECT ", "案")
-"""What follows the first letter of every match of `TOLERANT`; quicker to find than a pattern."""
+"""The text after the first letter of every match of `TOLERANT`; quicker to find than a pattern."""
 _SMALL_STEMS = ("nswer", "orrect ")
 
 
-def _stems_for(text: str) -> tuple[str, ...]:
-    """The stems that may be in a text; those in capitals are looked for where it has an R."""
+def _select_stems(text: str) -> tuple[str, ...]:
+    """Return the stems that may be in a text. Stems in capitals are possible only with an R."""
     return _STEMS if "R" in text or not text.isascii() else _SMALL_STEMS
 
 
-def _found_by_stem(text: str) -> list[tuple[int, int]]:
-    """Where `TOLERANT` matches, in order."""
+def _find_tolerant_spans(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the matches of `TOLERANT`, in order."""
     spans: list[tuple[int, int]] = []
-    for stem in _stems_for(text):
+    for stem in _select_stems(text):
         at = text.find(stem)
         while at >= 0:
             match = TOLERANT.match(text, at - 1) if at else None
@@ -174,23 +174,23 @@ def _found_by_stem(text: str) -> list[tuple[int, int]]:
 def may_announce(text: str) -> bool:
     """Whether `TOLERANT`, a box or a field of JSON may announce an answer in a text.
 
-    One character is found much more quickly than two, so it is looked for first.
+    One character is much quicker to find than two, so it is searched first.
     """
     return (
-        any(map(text.__contains__, _stems_for(text)))
+        any(map(text.__contains__, _select_stems(text)))
         or ("\\" in text and "\\boxed" in text)
         or ('"' in text and '":' in text)
     )
 
 
-def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[int, int]]:
-    r"""Where `pattern` or a box announces an answer, in order.
+def find_announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[int, int]]:
+    r"""Return the spans at which `pattern` or a box announces an answer, in order.
 
-    A ``\boxed{`` announces itself, with the wrapper as part of what it announces, unless it belongs
-    to what another marker introduces: alone, or joined to another box.
+    A ``\boxed{`` is an announcement with an empty span, so the box is part of the announced text. A
+    box after another marker, alone or joined to another box, belongs to that marker.
     """
     if pattern is TOLERANT:
-        spans = _found_by_stem(text)
+        spans = _find_tolerant_spans(text)
     else:
         spans = [match.span() for match in pattern.finditer(text)]
     if '":' in text and "{" in text:
@@ -204,27 +204,27 @@ def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[
         return spans
     # The backslash of each `\boxed{B}`.
     boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
-    kept: list[tuple[int, int]] = []
+    kept_spans: list[tuple[int, int]] = []
     for span in sorted(spans + boxes):
         is_box = span[0] == span[1]
-        if not (is_box and kept and _belongs_to(text, kept[-1][1], span[0])):
-            kept.append(span)
-    return kept
+        if not (is_box and kept_spans and _box_belongs_to_marker(text, kept_spans[-1][1], span[0])):
+            kept_spans.append(span)
+    return kept_spans
 
 
-def _belongs_to(text: str, marker_end: int, box: int) -> bool:
-    """Whether a box is the answer, or joined to the answer, that the marker before introduces."""
+def _box_belongs_to_marker(text: str, marker_end: int, box: int) -> bool:
+    """Whether a box is the answer of the marker before it, or joined to this answer."""
     if box - marker_end > _NEAR:
         return False
     between = text[marker_end:box]
     if _DRESSING.fullmatch(between):
         return True
     position = 0
-    while first := _BOX.match(between, position):
-        link = LINK.match(between, first.end())
-        position = link.end() if link else first.end()
-        joint = between[first.end() : position]
-        if "\n" in joint or strength_of(joint) == "apart":
+    while box_match := _BOX.match(between, position):
+        link = LINK.match(between, box_match.end())
+        position = link.end() if link else box_match.end()
+        joint = between[box_match.end() : position]
+        if "\n" in joint or link_strength(joint) == "apart":
             return False
         if _DRESSING.fullmatch(between, position):
             return True

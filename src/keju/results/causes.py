@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keju.answers.kinds import SOLVED
-from keju.answers.numbers import number_of, numbers_in, plain_numerals
-from keju.answers.options import labels_of_texts, names_any, resembles
+from keju.answers.numbers import find_numbers, parse_number, plain_numerals
+from keju.answers.options import contains_option_text, find_text_labels, resembles_option
 from keju.answers.other_questions import HEADS
 from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, split_any_thinking
@@ -458,10 +458,10 @@ def _is_outside_options(case: AuditedReply) -> bool:
 
 def _number_is_no_option(case: AuditedReply) -> bool:
     """Whether options are numbers and the reply ends with a number that is not an option."""
-    if not _is_unread(case) or not any(number_of(choice) for choice in case.sample.choices):
+    if not _is_unread(case) or not any(parse_number(choice) for choice in case.sample.choices):
         return False
     end = last_line(case.text)[-END:]
-    return any(number.clear for number in numbers_in(plain_numerals(end)))
+    return any(number.clear for number in find_numbers(plain_numerals(end)))
 
 
 def _answers_in_reasoning(case: AuditedReply) -> bool:
@@ -531,14 +531,14 @@ def _answers_in_words(case: AuditedReply) -> bool:
         return _is_unread(case) and bool(case.sample.choices) and _is_near_option(case)
     if not case.sample.choices or not says_in_words(case.text, value):
         return False
-    return value in labels_of_texts(case.text[-TAIL:], case.sample.choices)
+    return value in find_text_labels(case.text[-TAIL:], case.sample.choices)
 
 
 def _is_near_option(case: AuditedReply) -> bool:
     """Whether the end of the reply names or resembles an option."""
     end = case.text.strip().rpartition("\n")[2][-200:]
-    return names_any(end, case.sample.choices) or (
-        len(end) < 100 and resembles(end, case.sample.choices)
+    return contains_option_text(end, case.sample.choices) or (
+        len(end) < 100 and resembles_option(end, case.sample.choices)
     )
 
 
@@ -549,7 +549,7 @@ def _is_part_of_number(case: AuditedReply) -> bool:
         return False
     if {case.headline_reading.score.outcome, case.secondary_reading.score.outcome} != {"incorrect"}:
         return False
-    if number_of(value) is None or number_of(target) is None:
+    if parse_number(value) is None or parse_number(target) is None:
         return False
     shorter, longer = sorted(
         (text.strip().replace(",", "").lstrip("+-−") for text in (value, target)), key=len

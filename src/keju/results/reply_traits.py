@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from keju.answers.decision import standing_of
+from keju.answers.decision import announcement_status
 from keju.answers.kinds import GIVES_UP
-from keju.answers.segments import segment_at, unwrap_latex
+from keju.answers.segments import read_segment, unwrap_latex
 from keju.answers.sentences import CJK, clauses
-from keju.answers.wordings import CHINESE, FIELD, TOLERANT, announcements, normal_chinese
+from keju.answers.wordings import CHINESE, FIELD, TOLERANT, find_announcements, normalise_chinese
 
 TAIL = 2000
 """The number of characters at the end of a reply that are searched for a loop or for giving up."""
@@ -264,7 +264,7 @@ _LAST = 3
 
 def _find_announcements(text: str) -> list[tuple[int, int]]:
     """Return the spans in which a reply announces answers; Chinese must be in normal form."""
-    return announcements(text, CHINESE if CJK.search(text) else TOLERANT)
+    return find_announcements(text, CHINESE if CJK.search(text) else TOLERANT)
 
 
 def form_traits(text: str, value: str, form: str, reads: Callable[[str], bool]) -> tuple[str, ...]:
@@ -313,7 +313,7 @@ def _reword(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
 
     For each announcement, the last version has only the value in this form.
     """
-    text = normal_chinese(text) if CJK.search(text) else text
+    text = normalise_chinese(text) if CJK.search(text) else text
     spans = _find_announcements(text)
     form_is_chinese = CJK.search(form) is not None
     if form == "{}":
@@ -322,7 +322,7 @@ def _reword(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
         return
     for number in range(len(spans) - 1, max(-1, len(spans) - 1 - _LAST), -1):
         start, end = spans[number]
-        announced_text = segment_at(text, spans, number).text
+        announced_text = read_segment(text, spans, number).text
         marker = text[start:end]
         name = "other_marker"
         if not marker:
@@ -344,7 +344,7 @@ def _reword(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
 
 def announces(text: str) -> bool:
     """Whether a reply announces an answer in any wording."""
-    return bool(_find_announcements(normal_chinese(text) if CJK.search(text) else text))
+    return bool(_find_announcements(normalise_chinese(text) if CJK.search(text) else text))
 
 
 def is_json(text: str) -> bool:
@@ -354,13 +354,15 @@ def is_json(text: str) -> bool:
 
 def denies(text: str) -> bool:
     """Whether a reply says that an answer is not the right one."""
-    text = normal_chinese(text) if CJK.search(text) else text
-    return any(standing_of(text, start) == "denied" for start, _ in _find_announcements(text))
+    text = normalise_chinese(text) if CJK.search(text) else text
+    return any(
+        announcement_status(text, start) == "denied" for start, _ in _find_announcements(text)
+    )
 
 
 def wording_of(text: str) -> str:
     """Return the words that announce the last answer, without markup; a dash if there are none."""
-    text = normal_chinese(text) if CJK.search(text) else text
+    text = normalise_chinese(text) if CJK.search(text) else text
     spans = _find_announcements(text)
     if not spans:
         return "-"

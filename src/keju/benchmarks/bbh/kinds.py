@@ -14,11 +14,11 @@ from keju.answers.segments import (
     AnswerStatement,
     Conclusion,
     clean_segment,
+    remove_lead,
     unwrap_latex,
-    without_lead,
 )
-from keju.answers.sentences import last_sentences, without_stub
-from keju.answers.verdicts import last_words
+from keju.answers.sentences import find_last_sentences, remove_stub
+from keju.answers.verdicts import find_last_words
 from keju.benchmarks.bbh import metadata
 from keju.benchmarks.bbh.metadata import SUBSETS
 from keju.types import Sample
@@ -207,7 +207,7 @@ class BracketSequence(AnswerKind):
 
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
         """Read the brackets at the beginning of `segment`; only words may follow them."""
-        segment = without_lead(segment.removeprefix("- "), bullet=False)
+        segment = remove_lead(segment.removeprefix("- "), bullet=False)
         brackets, remainder = _split_leading_brackets(segment)
         if brackets.endswith("(") and remainder[:1].isalnum():
             brackets, remainder = brackets[:-1], " "
@@ -235,7 +235,7 @@ class BracketSequence(AnswerKind):
         written ones. Closing brackets after an opening one are an intermediate step: none of 15
         such replies of Llama-3.2-3B-Instruct was right.
         """
-        text = without_stub(text).rstrip()
+        text = remove_stub(text).rstrip()
         lines = [line for line in text.split("\n")[-_LAST_LINES:] if line.strip()]
         # Only the full sequence can be distinguished from an intermediate step.
         opening_brackets = self._opened(sample)
@@ -313,7 +313,7 @@ class WordList(AnswerKind):
         """Read the list of words in `segment`; drop a remark after all the question's words."""
         question_words = self._words_of(sample)
         segment = _strip_list_markup(segment)
-        for part in (segment, without_lead(segment, bullet=False), segment.rpartition(":")[2]):
+        for part in (segment, remove_lead(segment, bullet=False), segment.rpartition(":")[2]):
             if (words := _match_sorted_words(part, question_words)) is not None:
                 return AnswerStatement(" ".join(words))
         words = [
@@ -342,14 +342,14 @@ class WordList(AnswerKind):
     def plainly(self, text: str, sample: Sample) -> Conclusion:
         """Return the last list that has nearly all words of the question, in any order."""
         question_words = self._words_of(sample)
-        for sentence in last_sentences(text):
+        for sentence in find_last_sentences(text):
             if not all(map(sentence.lower().__contains__, question_words)):
                 continue
             list_part = _strip_list_markup(sentence.rpartition(":")[2])
             words = [
                 word for word, _ in _tokenize_words(list_part, question_words, LONGEST_LAST_LINE)
             ]
-            value = last_words(words, question_words)
+            value = find_last_words(words, question_words)
             if value and value.split() != question_words:
                 return Conclusion(value, rule="word_list", passage=sentence)
         paragraphs = text.split("\n\n")[-_LAST_PARAGRAPHS:]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keju.answers.numbers import range_of
+from keju.answers.numbers import parse_range
 from keju.benchmarks.base import Reference, ToolTask
 from keju.benchmarks.bixbench.capsules import HUB_PATTERN
 from keju.benchmarks.kit import Erratum, RowCount
@@ -257,7 +257,7 @@ def parse_flat_row(row: Mapping[str, Any], where: str) -> list[BixBenchQuestion]
             "bixbench.eval_mode", where=where, mode=mode, hint=did_you_mean(mode, EVAL_MODES)
         )
     ideal = _text_field(row, "ideal", where)
-    if mode == "range_verifier" and range_of(ideal) is None:
+    if mode == "range_verifier" and parse_range(ideal) is None:
         raise DataError("bixbench.range", where=where, ideal=ideal)
     return [
         BixBenchQuestion(

@@ -16,13 +16,13 @@ from unicodedata import numeric
 from keju.answers.numbers import (
     NUMBER_WORDS,
     ParsedNumber,
-    comparable,
-    number_of,
-    range_of,
-    same_number,
+    is_same_number,
+    normalise_for_comparison,
+    parse_number,
+    parse_range,
 )
 from keju.answers.reader import Reader
-from keju.answers.segments import clean_segment, tag_content
+from keju.answers.segments import clean_segment, find_tag_content
 from keju.benchmarks.bixbench.stated_numbers import find_stated_number
 from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
@@ -71,7 +71,7 @@ class OpenReader(Reader):
         self._tags_required = self.marked = tags_required
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tag_content(text)
+        inside = find_tag_content(text)
         if inside is None and self._tags_required:
             return Answer(reason="no_marker")
         value = (text if inside is None else inside).strip()
@@ -83,10 +83,10 @@ class OpenReader(Reader):
     def decide(self, value: str, sample: Sample) -> OpenAnswerVerdict:
         """Grade an answer by the rule of its question; the target's exact text is always right."""
         target = sample.target
-        if comparable(value) == comparable(target):
+        if normalise_for_comparison(value) == normalise_for_comparison(target):
             return OpenAnswerVerdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            bounds, number = range_of(target), find_stated_number(value)
+            bounds, number = parse_range(target), find_stated_number(value)
             if bounds is not None and not _may_contain_number(value):
                 return OpenAnswerVerdict(False, "range")
             if bounds is None or number is None:
@@ -94,14 +94,16 @@ class OpenReader(Reader):
             return OpenAnswerVerdict(
                 any(map(bounds.holds, self._possible_values(number, percent=False))), "range"
             )
-        number, gold = number_of(value), number_of(target)
+        number, gold = parse_number(value), parse_number(target)
         if number is None or gold is None:
             return UNDECIDED
         rounded = self._tolerant and any(
             _rounds_to(v, gold) for v in self._possible_values(number, gold.percent)
         )
         return (
-            OpenAnswerVerdict(True, "number") if rounded or same_number(number, gold) else UNDECIDED
+            OpenAnswerVerdict(True, "number")
+            if rounded or is_same_number(number, gold)
+            else UNDECIDED
         )
 
     def _possible_values(self, number: ParsedNumber, percent: bool) -> Sequence[Decimal]:
@@ -120,7 +122,7 @@ class HypothesisReader(Reader):
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tag_content(text)
+        inside = find_tag_content(text)
         bare = clean_segment(text if inside is None else inside).casefold()
         if not bare:
             return Answer(reason="empty")

@@ -12,14 +12,20 @@ from collections.abc import Callable
 from difflib import SequenceMatcher
 from unicodedata import normalize
 
-from keju.answers.decision import LINK, strength_of
+from keju.answers.decision import LINK, link_strength
 from keju.answers.kinds import Choice
 from keju.answers.labels import bare_label, read_label
-from keju.answers.numbers import comparable, number_of, range_of, same_number
+from keju.answers.numbers import is_same_number, normalise_for_comparison, parse_number, parse_range
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import LONGEST, NO_LABEL, AnswerStatement, clean_segment, tag_content
-from keju.answers.statements import statements
+from keju.answers.segments import (
+    LONGEST,
+    NO_LABEL,
+    AnswerStatement,
+    clean_segment,
+    find_tag_content,
+)
+from keju.answers.statements import find_statements
 from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
 from keju.types import Answer, Sample, Tier
@@ -60,7 +66,7 @@ class BixBenchOfficialReader(Reader):
     about = "bixbench.about_reader_official"
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tag_content(text)
+        inside = find_tag_content(text)
         if inside is None:
             return Answer(reason="no_marker")
         letter = re.sub(r"[^A-Za-z0-9]+", "", inside).upper()  # ` (b). ` is B
@@ -168,7 +174,7 @@ class _TextBeforeLabel(Choice):
 
 def _read_announced_label(text: str, sample: Sample) -> Answer | None:
     """Read the last ``answer is X`` or ``Answer: X`` that has an answer and is not denied."""
-    marked_statements, _ = statements(text, "", TOLERANT, _TextBeforeLabel(), sample)
+    marked_statements, _ = find_statements(text, "", TOLERANT, _TextBeforeLabel(), sample)
     if not marked_statements:
         return None
     value, reason = marked_statements[-1].statement
@@ -207,7 +213,7 @@ def _read_named_option(text: str, sample: Sample) -> Answer | None:
     last_mention = mentions[-1]
     if len(mentions) > 1 and mentions[-2][1] != last_mention[1]:
         link = LINK.fullmatch(text, mentions[-2].end(), last_mention.start())
-        if link and strength_of(link[0]) != "apart":
+        if link and link_strength(link[0]) != "apart":
             return Answer(reason="ambiguous")
     line = text[last_mention.start() : last_mention.start() + LONGEST].partition("\n")[0]
     statement = read_label(line, sample.labels, sample.choices)
@@ -269,16 +275,16 @@ def find_option(text: str, sample: Sample) -> str | None:
 
 
 def _is_option(text: str, choice: str) -> bool:
-    if (number := number_of(choice)) is not None:
-        text_number = number_of(text)
-        return text_number is not None and same_number(text_number, number)
-    if (bounds := range_of(choice)) is not None:
-        return range_of(clean_segment(text)) == bounds
+    if (number := parse_number(choice)) is not None:
+        text_number = parse_number(text)
+        return text_number is not None and is_same_number(text_number, number)
+    if (bounds := parse_range(choice)) is not None:
+        return parse_range(clean_segment(text)) == bounds
     if _has_no_digit(choice):
         return bool(_normalize_letters(choice)) and _normalize_letters(text) == _normalize_letters(
             choice
         )
-    return comparable(text) == comparable(choice)
+    return normalise_for_comparison(text) == normalise_for_comparison(choice)
 
 
 def _has_no_digit(text: str) -> bool:

@@ -10,7 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from keju.answers.numbers import ParsedNumber, number_of, numbers_in, plain_numerals, same_number
+from keju.answers.numbers import (
+    ParsedNumber,
+    find_numbers,
+    is_same_number,
+    parse_number,
+    plain_numerals,
+)
 from keju.answers.segments import unwrap_latex
 
 # `answer is`, `Answer :`.
@@ -119,11 +125,11 @@ def find_stated_number(text: str) -> ParsedNumber | None:
     None if it has no number or several. Also None if the text around the number may deny it, limit
     it, suppose it, or make it part of another quantity: such a text needs a judge.
     """
-    whole_number = number_of(text)
+    whole_number = parse_number(text)
     if whole_number is not None:
         return whole_number
     plain_text = unwrap_latex(plain_numerals(text))
-    candidate = _find_candidate(plain_text, numbers_in(plain_text))
+    candidate = _find_candidate(plain_text, find_numbers(plain_text))
     if candidate is None or not candidate.number.clear:
         return None
     number, basis = candidate
@@ -145,7 +151,7 @@ def find_stated_number(text: str) -> ParsedNumber | None:
     ):
         return None
     remark = _STATISTICS.sub(" ", tail)
-    if _DOUBT.search(remark) or numbers_in(remark) or _CORRECTION.search(later_text):
+    if _DOUBT.search(remark) or find_numbers(remark) or _CORRECTION.search(later_text):
         return None
     return number
 
@@ -163,12 +169,12 @@ def _find_candidate(text: str, numbers: Sequence[ParsedNumber]) -> _NumberCandid
     if any(announced_numbers):
         last_number = announced_numbers[-1]
         is_unanimous = last_number and all(
-            same_number(last_number, announced) for announced in announced_numbers if announced
+            is_same_number(last_number, announced) for announced in announced_numbers if announced
         )
         return _NumberCandidate(last_number, "answer") if last_number and is_unanimous else None
     equated_numbers = [number for number in numbers_after(_EQUALS) if number]
     if equated_numbers and all(
-        same_number(equated_numbers[-1], equated) for equated in equated_numbers
+        is_same_number(equated_numbers[-1], equated) for equated in equated_numbers
     ):
         last_number = equated_numbers[-1]
         expression_start = len(text[: last_number.start].rstrip("=≈~ "))

@@ -19,7 +19,7 @@ from keju.answers.wordings import (
     CHINESE_COMPLETE,
     CHINESE_STRICT,
     CUE,
-    normal_chinese,
+    normalise_chinese,
 )
 from keju.benchmarks.ceval.metadata import OPTIONS
 from keju.benchmarks.ceval.protocols import CEvalProtocol, Mode
@@ -230,9 +230,9 @@ class ChineseReader(RobustReader):
         self._continues, self._base = continues, base
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
-        text = normal_chinese(text)
-        choices = tuple(map(normal_chinese, sample.choices))
-        question = normal_chinese(sample.text)
+        text = normalise_chinese(text)
+        choices = tuple(map(normalise_chinese, sample.choices))
+        question = normalise_chinese(sample.text)
         sample = msgspec.structs.replace(sample, choices=choices, text=question)
         if self._continues and (self._base or _opens_with_answer(text, choices)):
             text = CUE + text

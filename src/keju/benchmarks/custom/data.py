@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.answers.numbers import number_of
+from keju.answers.numbers import parse_number
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.columns import (
     ANSWER,
@@ -71,7 +71,7 @@ class CustomQuestion(NamedTuple):
     @property
     def is_numeric(self) -> bool:
         """Whether its right answers are numbers; also true if it has none."""
-        return not self.choices and all(number_of(answer) is not None for answer in self.answers)
+        return not self.choices and all(parse_number(answer) is not None for answer in self.answers)
 
     @property
     def content(self) -> bytes:

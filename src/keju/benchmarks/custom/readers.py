@@ -9,7 +9,7 @@ from keju.answers.kinds import Choice, Number, Text
 from keju.answers.reader import Reader
 from keju.answers.robust import ACCEPTED as ACCEPTED
 from keju.answers.robust import RobustReader
-from keju.answers.segments import SILENT, segments_after
+from keju.answers.segments import SILENT, find_segments
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
 from keju.config.patterns import compile_pattern
@@ -30,7 +30,7 @@ class RuleReader(RobustReader):
         if rule.regex is not None:
             self._parts = compile_pattern(rule.regex).all_matches
         else:
-            self._parts = lambda text: [part.text for part in segments_after(text, marker)]
+            self._parts = lambda text: [part.text for part in find_segments(text, marker)]
         name = "marker" if rule.regex is None else "regex"
         super().__init__(kind, strict=marker, name=name, about=f"custom.about_reader_{name}")
 

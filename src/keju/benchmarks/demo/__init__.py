@@ -17,7 +17,7 @@ from keju.answers.kinds import Choice
 from keju.answers.labels import read_label
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import last_line, segments_after
+from keju.answers.segments import find_segments, last_line
 from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
 from keju.benchmarks.choices import LabelStyle, format_choices
@@ -88,7 +88,7 @@ class MarkerReader(Reader):
     about = "about_reader_demo_marker"
 
     def read(self, text: str, sample: Sample) -> Answer:
-        segments = segments_after(text, _MARKER)
+        segments = find_segments(text, _MARKER)
         segment = segments[-1].text if segments else last_line(text)
         label, reason = read_label(segment, sample.labels, sample.choices)
         if label is None:
