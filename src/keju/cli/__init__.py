@@ -25,14 +25,19 @@ class CommandEntry(NamedTuple):
 EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look around"
 
 COMMANDS = (
-    CommandEntry("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
+    CommandEntry(
+        "eval", "keju.cli.evaluate", "evaluate a model on one or more benchmarks", EXAMINE
+    ),
     CommandEntry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
     CommandEntry(
-        "vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE
+        "vf-eval", "keju.cli.vf_eval", "evaluate a model as verifiers' vf-eval does", EXAMINE
     ),
     CommandEntry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     CommandEntry(
-        "merge", "keju.cli.merge", "parts of one run, sat in several jobs, as one run", EXAMINE
+        "merge",
+        "keju.cli.merge",
+        "combine the parts of a run from several jobs into one run",
+        EXAMINE,
     ),
     CommandEntry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     CommandEntry(
@@ -85,7 +90,7 @@ COMMANDS = (
     CommandEntry(
         "init",
         "keju.cli.init",
-        "start a benchmark of your own, a config file, an A/B test of tools",
+        "start your own benchmark, a config file, an A/B test of tools",
         LOOK,
     ),
     CommandEntry("rm", "keju.cli.rm", "delete stored runs", LOOK),

@@ -37,8 +37,8 @@ def gate(
 
     Each exam is decided by a one-sided test at level 0.05 on the questions that both share (Holm's
     p where there are several), so that a run that is too bad passes, and one that is good enough
-    fails, in at most one of twenty cases. The worst verdict is that of the whole. Whether the two
-    differ at all is another question: 'keju compare' asks it, and may answer it otherwise.
+    fails, in at most one of twenty cases. The worst verdict decides. 'keju compare' tests another
+    question, whether the two differ at all, and may come to another answer.
 
     Exit codes: 0 pass, 1 fail, 2 usage or not comparable, 3 inconclusive: more questions would
     decide.

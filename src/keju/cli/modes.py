@@ -18,9 +18,9 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> CommandOutput:
 
     A subject that gains from a chain of thought is one of reasoning; one that does not is one of
     knowledge. The runs must be alike in all but the mode. Only questions that both graded are
-    compared, one by one; a difference whose interval leaves out 0 is marked. What the reader
-    beside the headline's makes of the same replies stands next to it: where it sees no difference,
-    the form of the answers makes it, not ability.
+    compared, one by one; a difference whose interval leaves out 0 is marked. The same
+    difference by the secondary reader is shown next to it: if that reader finds none, the cause is
+    the form of the answers, not ability.
     """
     from keju.results.modes import compare_runs
 

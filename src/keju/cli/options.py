@@ -70,7 +70,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
         OptionRow("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
         OptionRow("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
-        OptionRow("init benchmark.name", "", "What the benchmark is called.", spelling="NAME"),
+        OptionRow("init benchmark.name", "", "The name of the benchmark.", spelling="NAME"),
         OptionRow("weights", "", "A model; see 'keju model list'.", spelling="NAME"),
         OptionRow("env", "", "A benchmark; see 'keju list'.", spelling="ENV"),
         OptionRow("log", "", "A log file, or a run's folder.", spelling="LOG"),
@@ -216,10 +216,10 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             "Settings by benchmark, in one value: 'demo.subset_list=[word_sorting],"
             "demo.shuffle=true'.",
         ),
-        _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
-        _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
+        _setting("protocol", "P", "Published protocol of the exam; see 'keju list protocols'."),
+        _setting("reader", "R,R2", "Readers to score with; several are shown side by side."),
         _setting("order", "HOW", "Order inside a subset: auto (longest first) or random."),
-        _setting("seed", "S", "Seed of whatever is drawn; 42 by default.", int),
+        _setting("seed", "S", "Seed of all random draws; 42 by default.", int),
         _setting(
             "data_dir",
             "DIR",
@@ -236,7 +236,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "exam",
             "NAME",
-            "The exam that predictions answer; one exam of runs that sat several.",
+            "The exam that predictions answer; one exam of runs with several.",
             spelling="--datasets",
         ),
         OptionRow(
@@ -290,7 +290,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             list,
             spelling="--subset",
         ),
-        OptionRow("fresh.seed", "S", "What the questions are drawn from.", int, 42),
+        OptionRow("fresh.seed", "S", "Seed of the questions.", int, 42),
         OptionRow("fresh.size", "N", "Questions of each subset.", int, 50, spelling="--size -n"),
         OptionRow("fresh.difficulty", "D", "0.25 to 4; 1 is as published.", float, 1.0),
         OptionRow("fresh.lang", "", "Language of the questions.", ("en", "zh"), "en"),
@@ -413,7 +413,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "run.seed",
             "S",
-            "Seed of whatever is drawn.",
+            "Seed of all random draws.",
             int,
             spelling="--random-seed --seed",
             field="seed",
@@ -496,7 +496,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "vf-eval.seed",
             "S",
-            "Seed of the order of options and of whatever is drawn.",
+            "Seed of the order of options and of all random draws.",
             int,
             field="seed",
         ),
@@ -583,7 +583,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "init arms.output",
             FILE,
-            "Where to write; the server stands beside it.",
+            "Where to write; the server is written next to it.",
             default="arms.yaml",
             spelling="--output -o",
         ),

@@ -248,7 +248,7 @@ Verdict = Literal["pass", "fail", "inconclusive"]
 
 
 class NonInferiority(NamedTuple):
-    """Whether a new run is no worse than its base by more than a margin."""
+    """A test of whether a new run is at most a margin worse than its base."""
 
     verdict: Verdict
     low: float
