@@ -41,7 +41,7 @@ COMMANDS = (
     ),
     CommandEntry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     CommandEntry(
-        "plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE
+        "plan", "keju.cli.plan", "questions that a decision needs, and their cost", EXAMINE
     ),
     CommandEntry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),
     CommandEntry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
@@ -53,13 +53,11 @@ COMMANDS = (
     CommandEntry(
         "diff", "keju.cli.diff", "why two scores are not comparable, field by field", UNDERSTAND
     ),
-    CommandEntry(
-        "view", "keju.cli.view", "stored runs in a browser, live while they go on", UNDERSTAND
-    ),
-    CommandEntry("watch", "keju.cli.watch", "runs that go on, live in the terminal", UNDERSTAND),
+    CommandEntry("view", "keju.cli.view", "stored runs in a browser, active ones live", UNDERSTAND),
+    CommandEntry("watch", "keju.cli.watch", "active runs, live in the terminal", UNDERSTAND),
     CommandEntry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
     CommandEntry(
-        "audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND
+        "audit", "keju.cli.audit", "why replies of a run were misread or not read", UNDERSTAND
     ),
     CommandEntry(
         "modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND

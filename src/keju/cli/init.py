@@ -47,7 +47,7 @@ def benchmark(name: str, folder: str | None) -> CommandOutput:
 
 @command("init config", "keju init config", "keju init config -o nightly.yaml")
 def config(output: str) -> CommandOutput:
-    """Write a commented configuration that works as it stands."""
+    """Write a commented configuration that runs without changes."""
     path = write_config(Path(output))
     steps = {f"keju eval -c {shlex.quote(str(path))}": label_text("next.task")}
     lines = label_text("wrote", file=path), label_text("next")

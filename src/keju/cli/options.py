@@ -113,7 +113,9 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             float,
             spelling="--limit",
         ),
-        OptionRow("pilot", "RUN", "A stored run of the benchmark that tells what replies take."),
+        OptionRow(
+            "pilot", "RUN", "A stored run of the benchmark, to forecast the cost of replies."
+        ),
         OptionRow(
             "discordance",
             "SHARE",
@@ -197,7 +199,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         _setting("judge", MAPPING, "A model that grades open answers, e.g. model=NAME."),
     ),
     TOOLS: (
-        OptionRow("tools", "NAME", "Also with a tool of Keju's own: python, in a sandbox.", list),
+        OptionRow("tools", "NAME", "Also with a built-in tool: python, in a sandbox.", list),
         _setting("arms", MAPPINGS, "The arms to compare: names, servers, tools."),
         _setting("agent", MAPPING, "Limits of an episode, e.g. max_iterations=15."),
         _setting("sandbox", MAPPING, "Where code of a model runs, e.g. memory=4GiB."),
@@ -236,7 +238,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "exam",
             "NAME",
-            "The exam that predictions answer; one exam of runs with several.",
+            "The exam that predictions answer; one exam of runs with several exams.",
             spelling="--datasets",
         ),
         OptionRow(
@@ -270,7 +272,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "tool",
             "TOOL",
-            "evalscope, lm-eval, inspect, opencompass or verifiers; found out by default.",
+            "evalscope, lm-eval, inspect, opencompass or verifiers; detected by default.",
             ("evalscope", "lm-eval", "inspect", "opencompass", "verifiers"),
             spelling="--from",
         ),
@@ -335,7 +337,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "ray_address",
             "WHERE",
-            "Cluster of Ray: auto (the one that is there), local (a new one) or HOST:PORT.",
+            "Cluster of Ray: auto (an existing one), local (a new one) or HOST:PORT.",
             field="ray.address",
         ),
     ),
@@ -644,7 +646,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "show_all",
             "",
-            "A line for every figure, those of single subsets too.",
+            "A line for every figure, also of single subsets.",
             bool,
             spelling="--all",
         ),
@@ -655,7 +657,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             bool,
             spelling="--save-results -s",
         ),
-        OptionRow("once", "", "One look, and the end.", bool),
+        OptionRow("once", "", "Show the current state and exit.", bool),
         OptionRow("no_report", "", "Write no report.html.", bool),
         OptionRow("quiet", "", "Show no progress.", bool, spelling="--quiet -q"),
         OptionRow("as_json", "", "Print one JSON document on stdout.", bool, spelling="--json"),

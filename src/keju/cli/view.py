@@ -22,7 +22,7 @@ def view(
     work_dir: str | None,
     as_json: bool,
 ) -> int:
-    """Show stored runs in a browser, read-only, until Ctrl-C; runs that go on are shown live.
+    """Show stored runs in a browser, read-only, until Ctrl-C; active runs are shown live.
 
     Only this machine can open the pages. With another --host they need the token in the address.
     """
