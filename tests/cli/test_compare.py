@@ -592,5 +592,5 @@ def test_where_interval_and_p_disagree_it_is_said_which_one_decides(
     steps = gated.out.partition("next:")[2].split("\n")
     assert [line.split("#")[0].strip() for line in steps if line] == ["keju compare base other"]
     for text in (gated.out, Path("g.md").read_text("utf-8")):
-        assert "keju compare asks another question" in text
+        assert "keju compare tests whether the two differ" in text
     assert "another question" not in keju("gate", "other", "--at-least", "0.05").out

@@ -59,7 +59,7 @@ def show(
 ) -> CommandOutput:
     """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer.
 
-    For a stored run: its settings, the outcomes of its replies, and some of their ids, wrong ones
+    For a stored run: its exams, the outcomes of its replies, and some of their ids, wrong ones
     first. With --sample: one question with its prompt, its replies, and the extracted answers.
     """
     if sample_id is not None:
