@@ -36,9 +36,9 @@ def gate(
     """Decide whether a run is no worse than its baseline by more than a margin, or good enough.
 
     Each exam is decided by a one-sided test at level 0.05 on the shared questions, with Holm's p
-    for several exams. A run that is too bad passes in at most one of twenty cases, and a run that is
-    good enough fails in at most one of twenty. The worst verdict decides. 'keju compare' tests
-    whether the two runs differ at all, and may come to another answer.
+    for several exams. A run that is too bad passes in at most one of twenty cases, and a good one
+    fails in at most one of twenty. The worst verdict decides. 'keju compare' tests whether the two
+    runs differ at all, and may come to another answer.
 
     Exit codes: 0 pass, 1 fail, 2 usage or not comparable, 3 inconclusive: more questions would
     decide.
