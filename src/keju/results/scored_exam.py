@@ -488,7 +488,7 @@ def _load_log(
 ) -> list[ScoredExam]:
     """Return the scored exams of another tool's log, by way of a temporary run."""
     module, folder = import_module(LOGS), mkdtemp(prefix="keju-log-")
-    import_options = module.Wishes(
+    import_options = module.ImportOptions(
         dataset=dataset,
         data_dir=data_dir,
         work_dir=folder,
