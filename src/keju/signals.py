@@ -132,7 +132,7 @@ class ThreadInterrupter:
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a thread of its own. An interrupt does not wait for the thread."""
+    """Run `work` in a separate thread. An interrupt does not wait for the thread."""
     from asyncio import wrap_future
     from concurrent.futures import Future
 

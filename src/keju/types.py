@@ -64,7 +64,7 @@ FaultKind = Literal[
     "auth", "not_found", "bad_request", "context_length", "content_filter", "rate_limit",
     "server", "timeout", "connection", "malformed", "tools",
 ]  # fmt: skip
-"""Why there is no reply. ``tools``: a part that the tools need failed, not the endpoint."""
+"""The reason for a missing reply. ``tools``: a part that the tools need failed."""
 
 CallKind = Literal[
     "ok", "tool_error", "bad_arguments", "unknown_tool", "timeout", "server_crash",

@@ -120,7 +120,7 @@ REFUSALS = {
     ("-s", "generation_config.max_tokens=200000"): "claude-sonnet-5-5 writes at most 128000 tokens",
     ("-s", "generation_config.extra_body.thinking={type: disabled}"): "claude-sonnet-5-5 does not "
     "take thinking 'disabled', only: adaptive, between_tools",
-    ("--api", "completions"): "Anthropic's API takes conversations alone: give --api chat",
+    ("--api", "completions"): "Anthropic's API takes only conversations: give --api chat",
     ("-s", "model_args.version=1"): "unknown key 'version'",
     ("-s", "model_args.like=gpt-5"): "the settings of 'gpt-5' are not known",
 }

@@ -79,7 +79,10 @@ COMMANDS = [
     Case(("show", "demo", "--subset", "word_sortin"), "did you mean 'word_sorting'?"),
     Case(("stats", "dmo"), "unknown benchmark 'dmo' (did you mean 'demo'?)"),
     Case(("stats", "demo", "--protocol", "txt"), "demo has no protocol 'txt'"),
-    Case(("stats", "demo", "--dataset-args", '{"bbh": {}}'), "names 'bbh', which is not asked"),
+    Case(
+        ("stats", "demo", "--dataset-args", '{"bbh": {}}'),
+        "names 'bbh', which this command does not run",
+    ),
     Case(("stats", "demo", "--dataset-args", '{"demo": 3}'), "must be a mapping"),
     Case(("stats", "bbh", "--data-dir", "absent"), "absent"),
     Case(("doctor", "--api-key"), "--api-key needs a value"),

@@ -379,7 +379,7 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) 
     assert ran.code == 0, ran.err
     (found,) = ran.json["comparisons"]
     assert found["n"] == 12
-    assert any("not known in full" in line for line in found["warnings"])
+    assert any("not fully known" in line for line in found["warnings"])
     ran = keju("compare", log, str(LOGS / "inspect" / "bbh.eval"), "--data-dir", data, "--json")
     assert ran.code == 3
     evaluate("other")
@@ -426,7 +426,7 @@ def test_predictions_are_compared_with_a_run(keju: Keju, evaluate: Evaluate) -> 
     (found,) = ran.json["comparisons"]
     assert found["n"] == len(names)
     assert "tokens" not in found
-    assert any("not known in full" in line for line in found["warnings"])
+    assert any("not fully known" in line for line in found["warnings"])
 
 
 def test_settings_of_predictions_are_taken_or_refused(keju: Keju, evaluate: Evaluate) -> None:
@@ -592,5 +592,5 @@ def test_where_interval_and_p_disagree_it_is_said_which_one_decides(
     steps = gated.out.partition("next:")[2].split("\n")
     assert [line.split("#")[0].strip() for line in steps if line] == ["keju compare base other"]
     for text in (gated.out, Path("g.md").read_text("utf-8")):
-        assert "keju compare asks another question" in text
+        assert "keju compare tests whether the two differ" in text
     assert "another question" not in keju("gate", "other", "--at-least", "0.05").out

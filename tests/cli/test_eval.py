@@ -35,7 +35,7 @@ def test_results_for_people(keju: Keju) -> None:
         "run folder: runs/one\n"
         "next:\n"
         "  keju audit one                         # why replies were not, or wrongly, read\n"
-        "  keju score one --reader marker,robust  # the same replies, read otherwise\n"
+        "  keju score one --reader marker,robust  # score the same replies with another reader\n"
         "  keju report one -o report.html         # one page to read and share\n"
         "  keju export one -o answers.csv         # every answer, one row each\n"
     )

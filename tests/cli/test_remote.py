@@ -105,7 +105,7 @@ def test_a_copy_is_not_written_to(keju: Keju) -> None:
     store = upload("tuesday")
     before = {path: store.cat(path) for path in store.find("/bucket")}
     for argv, words in (
-        (("rm", ADDRESS, "--yes"), "is not written to"),
+        (("rm", ADDRESS, "--yes"), "is read-only"),
         (("judge", ADDRESS, "--model", "judge", "--api-url", "http://127.0.0.1:9"), ""),
         (("report", ADDRESS), "-o FILE"),
     ):

@@ -290,5 +290,5 @@ def test_a_run_is_not_graded_against_other_data(
     resumed = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--run-id", "r")
     for refused in (judged, resumed):
         assert refused.code == 2
-        assert "run 'r' was made otherwise (bixbench data BixBench_v1.5.jsonl: " in refused.err
+        assert "run 'r' has other settings (bixbench data BixBench_v1.5.jsonl: " in refused.err
     assert Path("runs/r/results.json").read_bytes() == before

@@ -140,7 +140,7 @@ def test_what_is_not_there_is_one_line(keju: Keju) -> None:
     Path("runs").mkdir()
     nothing = keju("watch", "--json")
     assert (nothing.code, nothing.json) == (0, {"running": 0, "runs": []})
-    assert "nothing goes on" in keju("watch").out
+    assert "no run is active" in keju("watch").out
 
 
 def test_events_and_watch_agree(keju: Keju, asking: Asking, exams: list[str]) -> None:

@@ -123,4 +123,4 @@ def test_both_languages_are_in_the_file_and_python_writes_it(
     source = written.read_text("utf-8")
     assert '<html lang="zh-CN">' in source
     assert "得分不同的题目" in source
-    assert "Questions that score otherwise" in source
+    assert "Questions with different scores" in source

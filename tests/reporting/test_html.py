@@ -421,7 +421,7 @@ def test_a_page_shows_how_far_judges_agree(tmp_path: Path) -> None:
         "50 judged, 2 without a verdict",
         "correct 30, incorrect 18",
         "91.00 % of pairs among 3 repeats; 1 tie",
-        "Agreement with judge-b kappa 0.73; 87.50 % of 48 answers, 6 otherwise",
+        "Agreement with judge-b kappa 0.73; 87.50 % of 48 answers agree, 6 differ",
         "finds 90.00 % of 20 right ones, rejects 80.00 % of 10 wrong ones",
     ):
         assert words in parsed.text

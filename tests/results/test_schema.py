@@ -56,7 +56,7 @@ def test_notices_and_metrics_are_added_to_a_new_entry() -> None:
     ("document", "english", "chinese"),
     [
         ({}, "the key 'benchmarks' is missing", "缺少键“benchmarks”"),
-        ({"benchmarks": [1]}, "it is laid out otherwise", "结构不同"),
+        ({"benchmarks": [1]}, "unexpected structure", "结构不同"),
         (
             {"benchmarks": [], "schema": "x"},
             "a whole number is expected at schema, not a text",

@@ -142,7 +142,7 @@ def test_the_better_place_wins_and_the_other_is_noted(tmp_path: Path) -> None:
     write(tmp_path / "data/test.json", '[{"a": 2}]')
     folder = DataFolder(tmp_path, LAYOUTS["mmlu_pro"])
     assert list(folder.rows("test")) == [{"a": 1}]
-    assert folder.notes == ["test.jsonl was read, data/test.json beside it was not"]
+    assert folder.notes == ["test.jsonl was read, data/test.json next to it was not"]
     assert list(folder.hashes) == ["test.jsonl"]
 
 

@@ -210,7 +210,7 @@ def test_a_condition_reads_nothing_else_and_is_refused_in_a_line(
     tmp_path: Path, where: str
 ) -> None:
     folder = write(tmp_path / "r", mixed(3))
-    with pytest.raises(UsageError, match="this condition cannot be put") as refused:
+    with pytest.raises(UsageError, match="this condition is not valid") as refused:
         chosen(folder, where=where)
     assert "\n" not in str(refused.value)
 

@@ -65,11 +65,11 @@ class Protocol:
     name: str
     version: str
     reader: str
-    """The reader behind the headline; the others stand beside it."""
+    """The reader of the headline score; the report lists the other readers next to it."""
     about: str
     """One line for ``keju list protocols``."""
     headline: str = "accuracy"
-    """Which metric the publication reports."""
+    """The metric that the publication reports."""
     decode: Decode = "generate"
     form: Form = "chat"
     temperature: float | None = None
@@ -78,14 +78,14 @@ class Protocol:
     stop: tuple[str, ...] = ()
     """Used in completion form only: chat replies are cut on our side."""
     label: str = ""
-    """What the publication puts before a label whose log-probability it compares: a space where
-    that label is ``" A"``, nothing where it is ``"A"``."""
+    """The text before a label whose log-probability is compared, as published: a space if the label
+    is ``" A"``, nothing if it is ``"A"``."""
     wording: Wording | None = None
-    """How the questions are put; None where the exam writes its prompts by itself."""
+    """The templates of the prompts; None if the exam writes its prompts itself."""
     shots: int = 0
     """Worked examples before the question, as published."""
     shot_choices: Collection[int] | None = None
-    """The numbers of worked examples that can be asked for; None for as many as there are."""
+    """The numbers of worked examples that users may choose; None for any number in the pool."""
     templates: bool = True
     """Whether the user may replace the templates of the prompt."""
     readers: Mapping[str, Reader] | None = None
@@ -157,7 +157,7 @@ class ToolTask:
 
 @dataclass(frozen=True)
 class Reference:
-    """Published figures to print beside the scores, in [0, 1]."""
+    """Published figures to print next to the scores, in [0, 1]."""
 
     name: str
     overall: Mapping[str, float] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class Scores(typing.Protocol):
     def epochs(self) -> int: ...
     @property
     def outcomes(self) -> Sequence[int]:
-        """By unit: the outcome's index in `ALL_OUTCOMES`; a larger number if there is no record."""
+        """By unit: the outcome's index in `ALL_OUTCOMES`; a larger number without a record."""
 
     @property
     def values(self) -> Sequence[float]:
@@ -206,7 +206,7 @@ def graded_values(
 
 @dataclass(kw_only=True, eq=False)
 class Exam:
-    """A benchmark with its data loaded and its protocol fixed, ready to sit."""
+    """A benchmark with its data loaded and its protocol fixed, ready to run."""
 
     benchmark: str
     protocol: Protocol
@@ -216,44 +216,44 @@ class Exam:
     readers: Mapping[str, Reader]
     data: DataSource = DataSource({})
     prompts: PromptMaker | None = None
-    """The prompts, unless a subclass has a `render` of its own."""
+    """The prompts, unless a subclass overrides `render`."""
     averages: Sequence[Mean] = ()
     undrawn: Collection[str] = ()
-    """Subsets of which the draw of ``total`` questions took none."""
+    """Subsets without a question among the ``total`` drawn ones."""
     errata: Mapping[str, str] = field(default_factory=dict)
-    """Sample id to what is known to be wrong with it; shown, never silently dropped."""
+    """The known error of a sample, by its id. Faulty samples are shown and never dropped."""
     clustered: bool = False
     """Whether samples share groups, so that standard errors must be clustered."""
     references: Sequence[Reference] = ()
     beside: str = "robust"
-    """The reader whose accuracy stands beside the headline's."""
+    """The secondary reader: its accuracy is shown next to the headline score."""
     judge: JudgeConfig | None = None
     """The judge that the exam's own settings name, for tasks that name none."""
     open_answers: bool = False
-    """Answers are free text: what the rules decide is final, and they say what they cannot."""
+    """Whether answers are free text. A decision by rules is final; a grader decides the others."""
     grader: str = ""
-    """What decides the open answers that no rule does; a judge where it is empty."""
+    """The grader of open answers that no rule decides; a judge if empty."""
     warnings: Sequence[Notice] = ()
-    """What every result of this exam has to say about itself."""
+    """Notices for every result of this exam."""
     hints: Sequence[Notice] = ()
-    """What is said before anybody is asked, and of no interest in results."""
+    """Notices to show before the first request; results do not include them."""
     keeps_answers: bool = False
-    """Whether `extra_metrics` needs what was read, not only what it was worth."""
+    """Whether `extra_metrics` needs the extracted answers and not only their scores."""
     rotations: int = 1
-    """Under how many rotations of its options each question is asked, one after the other."""
+    """The number of rotations of its options under which each question is asked."""
     submitted: bool = False
     """Whether the exam's makers score answers to questions published without gold answers."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The effective settings that shaped the prompts, for the manifest."""
     notebook: NotebookTask | None = None
-    """How its questions are worked on in a notebook, where they are not answered at once."""
+    """How the model works on the questions in a notebook; None for exams without notebooks."""
     difficulty: float | None = None
-    """How hard its questions are, where that can be chosen; 1 is as published."""
+    """The difficulty of the questions, if it can be chosen; 1 is as published."""
     varied: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Settings that give the same questions in another form, so that they may well be compared,
-    with the conditions that change along: a language with its prompts."""
+    """Settings that change only the form of the questions, so their scores are comparable, and the
+    conditions that change with each setting: a language changes the prompts."""
     arm: str = ""
-    """The arm that it is sat in, where its own settings ask for several exams at once."""
+    """The arm of this exam, if the settings of one benchmark make several exams."""
 
     def __post_init__(self) -> None:
         if self.prompts is not None:
@@ -377,7 +377,7 @@ class Exam:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Benchmark:
-    """A published benchmark: what is known about it, and how it is made ready."""
+    """A published benchmark: its metadata and the functions that load it."""
 
     name: str
     title: str
@@ -390,45 +390,45 @@ class Benchmark:
     aliases: tuple[str, ...] = ()
     """Other names by which users may ask for it."""
     alias_protocols: Mapping[str, str] = field(default_factory=dict)
-    """The protocol that an alias means where none is named: another tool's name for the exam means
-    that tool's way to put it."""
+    """The default protocol of an alias: another tool's name for the exam selects that tool's
+    protocol."""
     questions: Callable[[Setup], Iterable[Any] | Questions] | None = None
     """Makes the questions: any number of `keju.Question` or `keju.Sample`."""
     examples: Callable[[Setup], Iterable[Any] | Mapping[str, str]] | None = None
     """Makes the pool of worked examples in the same way, or their text for each subset."""
     shot_key: str = "{seed}:{name}:{subset}:shots"
-    """What a random draw of worked examples is seeded with."""
+    """The template of the seed for a random draw of worked examples."""
     layout: Layout | None = None
-    """Its files; None where the questions are generated or come with the code."""
+    """Its files; None if the questions are generated or part of the code."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Rows of each subset as published."""
     count_note: str = "{name}: {rows} rows, {published} published"
-    """What the manifest says of a subset with another number of rows."""
+    """The template of the manifest's note on a subset with another number of rows."""
     subset_names: tuple[str, ...] = ()
-    """In published order; empty where the questions tell."""
+    """In published order; empty if the questions name their subsets."""
     subset_about: Mapping[str, str] = field(default_factory=dict)
-    """What a subset asks, in one line for ``keju list subsets``."""
+    """One line about each subset, for ``keju list subsets``."""
     subset_aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other names of subsets, in any case, to their own."""
+    """The subset of each alias; upper and lower case are equal."""
     averages: Sequence[Mean] | None = None
     """The macro means; by default the mean over all subsets."""
     references: Sequence[Reference] = ()
     faults: Callable[[Sample], str | None] | None = None
-    """What is known to be wrong with a published row."""
+    """Returns the known error of a published row, or None."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Settings that have no effect here, and why."""
     settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
-    """What shaped the prompts, for the manifest; the usual settings by default."""
+    """Returns the settings that shaped the prompts, for the manifest; the usual ones by default."""
     grows: str = ""
     """The setting that says how many questions of each subset are generated."""
     fresh_of: str = ""
-    """The benchmark whose kinds of questions it draws anew."""
+    """The benchmark of which this one generates new questions."""
     tool_tasks: Sequence[ToolTask] = ()
     """Its names in the logs of other tools."""
     golden: GoldenCheck | None = None
-    """What ``keju verify`` compares."""
+    """The recorded outputs that ``keju verify`` scores."""
     submission: SubmissionBuilder | None = None
-    """Makes the file for the site of the exam's makers, out of a run's answers."""
+    """Makes the file to submit to the authors of the exam, from the answers of a run."""
     prediction_files: Callable[[Exam, Mapping[str, str | None]], Mapping[str, Any]] | None = None
     """Makes the exam's own files with a column of predictions: rows of cells by file name."""
     modes: ThinkingModes | None = None
@@ -437,7 +437,7 @@ class Benchmark:
     Args: type[DatasetArgs] = DatasetArgs
     """The settings it takes in ``dataset_args``: `DatasetArgs` and its own."""
     make: Callable[[DatasetArgs, DataFolder, int], Exam] | None = None
-    """Makes the exam out of settings, folder and seed, where the usual steps do not fit."""
+    """Makes the exam from settings, folder and seed, if the usual steps do not fit."""
 
     def __post_init__(self) -> None:
         if not self.default_protocol:

@@ -139,7 +139,7 @@ def check_samples(
     for number, sample in enumerate(islice(samples, MOST_CHECKED)):
         first_number = contents.add(digest_content(sample.text, sample.choices, sample.metadata))
         if first_number != number:
-            # The table's numbers must equal those of the samples.
+            # The table must number its rows like the samples.
             contents.add(text_digest(f"\0{number}"))
         checks.check(sample, sample.id, first_number, find)
     checks.check_shots(shots, islice(samples, MOST_CHECKED))

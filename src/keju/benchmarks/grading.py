@@ -3,7 +3,7 @@
     1. no answer   a failure is an `error`: endpoint faults, including finish reasons such as
                    ``abort``, and replies that a filter stopped before an answer
     2. no label    a question without a published answer is `unlabelled`
-    3. refusal     a refusal reported by the endpoint is `refused`, whatever its text
+    3. refusal     a refusal reported by the endpoint is `refused`, with any text
     4. limits      a question stopped by a limit on time, tokens or money is `truncated` and
                    scores 0 under every reader, with and without tools
     5. cut off     a reply at its token limit is `truncated`, unless the protocol's marker

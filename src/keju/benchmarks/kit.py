@@ -66,19 +66,19 @@ class Question(NamedTuple):
     group: str = ""
     """Questions of one group share context, so their scores are not independent."""
     metadata: Mapping[str, Any] = {}
-    """Whatever else readers and prompts need."""
+    """Other values that readers and prompts need."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What the user asked for, checked, and the folder to read."""
+    """The checked settings of the user and the folder to read."""
 
     benchmark: Benchmark
     protocol: Protocol
     args: DatasetArgs
     folder: DataFolder
     subsets: Sequence[str]
-    """The subsets that were chosen, in published order; empty for whatever there is."""
+    """The selected subsets, in published order; empty for all subsets of the data."""
     shots: int
     """Worked examples before each question."""
     seed: int
@@ -86,20 +86,20 @@ class Setup:
 
 @dataclass(kw_only=True)
 class Questions:
-    """The questions of an exam, and what is to be said about them."""
+    """The questions of an exam and the notices about them."""
 
     samples: Sequence[Sample]
     subsets: Sequence[Subset]
     errata: Mapping[str, str] = field(default_factory=dict)
-    """Sample id to what is known to be wrong with it."""
+    """The known error of a sample, by its id."""
     version: str = ""
-    """Which data it is, for the manifest."""
+    """The version of the data, for the manifest."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Where questions are made and not read: what stands for their files, with its SHA-256."""
+    """For generated questions: the name of their source in place of files, with its SHA-256."""
     notes: Sequence[str] = ()
-    """What loading changed or left out, each in one line."""
+    """Changes and omissions while loading, each in one line."""
     warnings: Sequence[Notice] = ()
-    """What every result has to say."""
+    """Notices for every result."""
     clustered: bool = False
     """Whether samples share groups, so that standard errors must be clustered."""
 

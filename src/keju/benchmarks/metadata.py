@@ -76,7 +76,7 @@ class GradedRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GradedRecording:
-    """A graded recorded set; the scores are those of the first reader."""
+    """A graded recorded set, with the scores of the first reader."""
 
     exam: Exam
     rows: Sequence[GradedRow]
@@ -102,7 +102,7 @@ class GoldenCheck:
     letter: str = ""
     """The key of a row that holds the extracted letter, for rows without the reply's text."""
     recorded_gold: bool = True
-    """Whether rows are graded with their own gold answers, instead of those of the data."""
+    """Whether rows are graded with the gold answers in the rows, not in the data."""
 
 
 class ThinkingModes(NamedTuple):

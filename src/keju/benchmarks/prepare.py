@@ -297,7 +297,7 @@ def prepare(
 
 
 def _is_plugin(benchmark: Benchmark) -> bool:
-    """Whether a plug-in makes the questions, so that there is no published list of their errors."""
+    """Whether a plug-in makes the questions. Keju has no list of errors in such questions."""
     module = getattr(benchmark.questions, "__module__", "")
     return module.partition(".")[0] != "keju"
 
@@ -429,7 +429,7 @@ def choose_readers(exam: Exam, requested_names: list[str] | None) -> list[Reader
 
 
 def merge_generation(config: TaskConfig, exam_config: GenerationConfig | None) -> GenerationConfig:
-    """Return the user's generation settings: those of this exam override those of the task."""
+    """Return the user's generation settings: the exam's settings override the task's."""
     fields = (
         {key: getattr(exam_config, key) for key in exam_config.model_fields_set}
         if exam_config

@@ -99,19 +99,19 @@ class Wording:
     shot: str = ""
     """One worked example: its question and, unless `reply` has it, its answer."""
     reply: str = ""
-    """The answer of a worked example, where that is a turn of its own (see `turns`)."""
+    """The answer of a worked example, if it is a separate turn (see `turns`)."""
     head: str = "{examples}\n\n"
-    """What stands before the question where there are worked examples."""
+    """The text before the question if there are worked examples."""
     bare: str = ""
-    """What stands before the question where there are none."""
+    """The text before the question without worked examples."""
     whole: str = ""
-    """Head and question in one, where the user gave ``few_shot_prompt_template``."""
+    """Head and question as one template: the user's ``few_shot_prompt_template``."""
     between: str = "\n\n"
-    """What stands between two worked examples."""
+    """The text between two worked examples."""
     system: str = ""
     """The system message."""
     system_prompt: str | None = None
-    """The user's system message in its place, taken as it is; an empty one means none."""
+    """The user's system message, unchanged, in place of `system`; an empty one means none."""
     cue: str = ""
     """The beginning of the reply that the model continues (chat form only)."""
     turns: bool = False
@@ -121,13 +121,13 @@ class Wording:
     words: Mapping[str, Word] = field(default_factory=words)
     """The placeholders that differ from question to question."""
     shot_words: Mapping[str, Word] | None = None
-    """Those of worked examples, where they are written in another way."""
+    """The placeholders of worked examples, if they differ from `words`."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Placeholders that are the same in all prompts."""
     shared: Collection[str] = SHARED
     """Placeholders of the subset that these templates know."""
     examples: str = "examples"
-    """What the placeholder of the worked examples is called."""
+    """The name of the placeholder for the worked examples."""
 
     def check(self, place: str) -> None:
         """Refuse a placeholder that these templates do not know, such as a misspelt one."""
@@ -143,7 +143,10 @@ class Wording:
                 check_template(template, known_names=names, setting=setting)
 
     def adapted(self, args: DatasetArgs, shots: bool) -> Wording:
-        """With the user's templates and system message; one without effect is refused."""
+        """Return the wording with the user's templates and system message.
+
+        Refuse a template without effect.
+        """
         question, few_shot_template = args.prompt_template, args.few_shot_prompt_template
         required = [name for name in ("question", "choices") if name in self.words]
         known_names = {*self.words, *self.constants, *self.shared}
@@ -175,7 +178,7 @@ class Wording:
         return (self.head if shots else self.bare) + self.question
 
     def parts(self, shots: bool) -> tuple[str, str]:
-        """The template of what all questions of a subset share, and that of their own part."""
+        """Return the templates of the prefix that a subset shares and of the question."""
         if self.tail_is_whole:
             return self.head if shots else self.bare, self.question
         template = self.template(shots)

@@ -25,18 +25,23 @@ class CommandEntry(NamedTuple):
 EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look around"
 
 COMMANDS = (
-    CommandEntry("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
+    CommandEntry(
+        "eval", "keju.cli.evaluate", "evaluate a model on one or more benchmarks", EXAMINE
+    ),
     CommandEntry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
     CommandEntry(
-        "vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE
+        "vf-eval", "keju.cli.vf_eval", "evaluate a model as verifiers' vf-eval does", EXAMINE
     ),
     CommandEntry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     CommandEntry(
-        "merge", "keju.cli.merge", "parts of one run, sat in several jobs, as one run", EXAMINE
+        "merge",
+        "keju.cli.merge",
+        "combine the parts of a run from several jobs into one run",
+        EXAMINE,
     ),
     CommandEntry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     CommandEntry(
-        "plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE
+        "plan", "keju.cli.plan", "questions that a decision needs, and their cost", EXAMINE
     ),
     CommandEntry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),
     CommandEntry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
@@ -48,13 +53,11 @@ COMMANDS = (
     CommandEntry(
         "diff", "keju.cli.diff", "why two scores are not comparable, field by field", UNDERSTAND
     ),
-    CommandEntry(
-        "view", "keju.cli.view", "stored runs in a browser, live while they go on", UNDERSTAND
-    ),
-    CommandEntry("watch", "keju.cli.watch", "runs that go on, live in the terminal", UNDERSTAND),
+    CommandEntry("view", "keju.cli.view", "stored runs in a browser, active ones live", UNDERSTAND),
+    CommandEntry("watch", "keju.cli.watch", "active runs, live in the terminal", UNDERSTAND),
     CommandEntry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
     CommandEntry(
-        "audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND
+        "audit", "keju.cli.audit", "why replies of a run were misread or not read", UNDERSTAND
     ),
     CommandEntry(
         "modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND
@@ -85,7 +88,7 @@ COMMANDS = (
     CommandEntry(
         "init",
         "keju.cli.init",
-        "start a benchmark of your own, a config file, an A/B test of tools",
+        "start your own benchmark, a config file, an A/B test of tools",
         LOOK,
     ),
     CommandEntry("rm", "keju.cli.rm", "delete stored runs", LOOK),

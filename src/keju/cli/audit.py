@@ -21,12 +21,13 @@ def audit(
     data_dir: str | None,
     work_dir: str | None,
 ) -> CommandOutput:
-    """Read a stored run with all readers of its exams, and say why replies were not well read.
+    """Read a stored run with all readers of its exams, and explain replies that were misread.
 
-    Shows the score under each reader, where they disagree, and every reply that is worth a look
-    under its likely cause: cut off, refused, echoed options, a letter taken out of prose, a form
-    that a reader does not know. Also the labels read against the gold ones, and with --beside the
-    questions that several runs fail with the same answer, whose gold answer may be wrong.
+    The audit shows the score of each reader, the replies on which readers disagree, and suspicious
+    replies by likely cause: cut off, refused, echoed options, a letter taken out of prose, a form
+    that a reader does not know. It also compares the extracted labels with the gold ones. With
+    --beside it lists the questions that several runs answer with the same wrong answer, because
+    their gold answer may be wrong.
     """
     import msgspec
 

@@ -110,7 +110,7 @@ def run(command: Command, words: Sequence[str]) -> int:
 def _absent_folders(command: Command, values: Mapping[str, Any]) -> list[Path]:
     """Return the folders of output files that do not exist yet.
 
-    The user is told about them, because they may come from a typo.
+    Keju names them in a notice, because they may come from a typo.
     """
     from pathlib import Path
 
@@ -178,7 +178,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
 def _parse_value(row: OptionRow, word: str, command: Command) -> Any:
     """Return the value of a flag; UsageError if it is not a number, or out of range.
 
-    Settings have limits of their own in the configuration.
+    The configuration checks the limits of settings.
     """
     if row.kind not in (int, float):
         return word

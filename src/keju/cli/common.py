@@ -290,7 +290,7 @@ def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
 
 
 def exam_args(name: str | None, dataset_args: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the same if the benchmark is optional; None if there are no settings."""
+    """Return the same for an optional benchmark; None without settings."""
     if not dataset_args:
         return None
     if name is None:

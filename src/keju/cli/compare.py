@@ -39,11 +39,11 @@ def compare(
 ) -> CommandOutput:
     """Compare runs on the questions that they share; of one run alone, its arms.
 
-    First whether they are comparable at all: what was asked, how it was put, how answers are read.
-    Where that differs, the first field is named, and the scores stand side by side without a rank.
-    Else the paired difference with its interval, the exact p, the questions gained and lost, each
-    subset with false discoveries controlled, and what a question takes. A difference whose interval
-    covers 0 is a tie.
+    Keju first checks whether questions, prompts and readers are comparable. If not, it names the
+    first field that differs and shows the scores side by side without a rank. If so, it shows the
+    paired difference with its interval, the exact p, the questions gained and lost, each subset
+    with false discoveries controlled, and the tokens, cost and time per question. A difference
+    whose interval covers 0 is a tie.
 
     With --contamination the first run is of a published exam and the second of fresh questions of
     its kinds: does the model score higher on those that it may have met? No question is paired.

@@ -46,9 +46,9 @@ SETUP_LINES = {
     "keju completion fish > ~/.config/fish/completions/keju.fish",
 )
 def completion(shell: str | None) -> CommandOutput:
-    """Print a completion script for bash, zsh or fish, made from the commands as they are.
+    """Print a completion script for bash, zsh or fish, made from the installed commands.
 
-    Alone it prints the line to paste for each of them.
+    Without a shell, it prints the line to paste for each of them.
     """
     if shell is None:
         return CommandOutput({"shells": SETUP_LINES}, _print_setup_lines)

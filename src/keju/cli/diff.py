@@ -27,11 +27,11 @@ def diff(
     work_dir: str | None,
     dataset_args: dict[str, Any] | None = None,
 ) -> CommandOutput:
-    """Say in what two runs, logs or files differ, field by field, the weightiest first.
+    """List the fields in which two runs, logs or files differ, the most important first.
 
     A field that makes their scores incomparable is marked. No question is compared.
 
-    Exit codes: 0 ok, also where they are not comparable, 2 usage.
+    Exit codes: 0 ok, even if they are not comparable, 2 usage.
     """
     from keju.reporting.compare import render_unlike
     from keju.results.compare import find_mismatches

@@ -49,10 +49,11 @@ def evaluate(
     tools: list[str] | None,
     **settings: Any,
 ) -> CommandOutput:
-    """Sit a model for one or more benchmarks.
+    """Evaluate a model on one or more benchmarks.
 
-    A file with 'models' in place of 'model' is a plan: every model sits every exam, each pair a run
-    of its own, and one report shows all of them. The same command asks only what is new.
+    A file with 'models' in place of 'model' is a plan: Keju evaluates every model on every exam.
+    Each pair is a separate run, and one report shows all runs. If you repeat the command, it asks
+    only new questions.
 
     Settings come from flags, then -s, then KEJU_<FIELD> variables, then the file; mappings merge
     key by key. A run that stops early is saved, and the command that resumes it is printed.

@@ -25,7 +25,7 @@ def fresh(
     """Write fresh questions with certain answers, in the layout of the published files.
 
     The same options give the same files everywhere. `keju list subsets --benchmark fresh_bbh` shows
-    the subsets; to sit a model for such questions at once, use the benchmark fresh_bbh instead.
+    the subsets. To evaluate a model on such questions at once, use the benchmark fresh_bbh instead.
     """
     from pathlib import Path
 

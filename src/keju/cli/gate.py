@@ -35,10 +35,10 @@ def gate(
 ) -> CommandOutput:
     """Decide whether a run is no worse than its baseline by more than a margin, or good enough.
 
-    Each exam is decided by a one-sided test at level 0.05 on the questions that both share (Holm's
-    p where there are several), so that a run that is too bad passes, and one that is good enough
-    fails, in at most one of twenty cases. The worst verdict is that of the whole. Whether the two
-    differ at all is another question: 'keju compare' asks it, and may answer it otherwise.
+    Each exam is decided by a one-sided test at level 0.05 on the shared questions, with Holm's p
+    for several exams. A run that is too bad passes in at most one of twenty cases, and a good one
+    fails in at most one of twenty. The worst verdict decides. 'keju compare' tests whether the two
+    runs differ at all, and may come to another answer.
 
     Exit codes: 0 pass, 1 fail, 2 usage or not comparable, 3 inconclusive: more questions would
     decide.

@@ -36,8 +36,8 @@ def import_(
 ) -> CommandOutput:
     """Import a log of EvalScope, lm-eval, Inspect, OpenCompass or verifiers as a run.
 
-    Every reply is scored anew with the reader that is the tool's, and every row on which the two
-    disagree is listed.
+    Keju scores every reply again with the reader that matches the tool, and lists every row on
+    which the two scores disagree.
     """
     from keju.config.load import data_folder, runs_folder
     from keju.interop.imports.building import ImportOptions, import_log

@@ -47,7 +47,7 @@ def benchmark(name: str, folder: str | None) -> CommandOutput:
 
 @command("init config", "keju init config", "keju init config -o nightly.yaml")
 def config(output: str) -> CommandOutput:
-    """Write a commented configuration that works as it stands."""
+    """Write a commented configuration that runs without changes."""
     path = write_config(Path(output))
     steps = {f"keju eval -c {shlex.quote(str(path))}": label_text("next.task")}
     lines = label_text("wrote", file=path), label_text("next")
@@ -58,10 +58,10 @@ def config(output: str) -> CommandOutput:
 
 @command("init arms", "keju init arms", "keju init arms -o tools/arms.yaml")
 def arms(output: str) -> CommandOutput:
-    """Write a commented A/B test of tools that works as it stands, and a small MCP server for it.
+    """Write a commented A/B test of tools that runs without changes, and a small MCP server for it.
 
-    The same questions without tools, with those of the server, and with a placebo. It needs the
-    extra mcp: pip install 'keju[mcp]'.
+    It asks the same questions without tools, with the server's tools, and with a placebo. It needs
+    the extra mcp: pip install 'keju[mcp]'.
     """
     files = write_arms(Path(output))
     path = shlex.quote(str(files[0]))

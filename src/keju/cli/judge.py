@@ -21,7 +21,7 @@ def judge(
 ) -> CommandOutput:
     """Grade the answers of a stored run with a model; the candidate is not asked again.
 
-    Verdicts that the run has already are kept. Its results and report are written anew; complete
+    Verdicts that the run has already are kept. Its results and report are written again; complete
     ones stay until the new grading is complete.
 
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,

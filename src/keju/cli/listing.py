@@ -51,7 +51,7 @@ folder."""
 def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> CommandOutput:
     """List benchmarks, their subsets, kinds of models, protocols, readers or stored runs.
 
-    Alone it says what can be listed. What the columns mean is said below a table, on stderr.
+    Without an argument, it says what can be listed. A legend of the columns follows on stderr.
     """
     if what is None:
         if benchmark is not None or work_dir is not None:
@@ -164,8 +164,7 @@ class SuggestedCommand(NamedTuple):
 
     command: str
     lacks: str = ""
-    """The exam whose data it needs but that is not on this machine. ``DIR`` stands for its folder.
-    """
+    """The exam whose missing data it needs. The command has ``DIR`` in place of its folder."""
 
 
 def _next_step(what: str, rows: list[Row], requested_benchmark: str | None) -> SuggestedCommand:
@@ -272,7 +271,7 @@ def _describe_run(run: Run) -> tuple[Row, list[str]]:
 def _list_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
     """Return the readers of each exam, then the common readers that every exam accepts.
 
-    For a single exam, common readers with the name of one of its own are left out.
+    For a single exam, common readers with the name of an exam's reader are left out.
     """
     from keju.benchmarks.prepare import make_option_readers, make_plain_readers
     from keju.messages import text_of

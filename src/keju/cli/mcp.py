@@ -30,8 +30,8 @@ LONGEST_DESCRIPTION = 60
 def check(config: str | None, call: list[str] | None) -> CommandOutput:
     """Start the MCP servers of a config file, list their tools and what these cost a request.
 
-    With --call one tool is called as well, with JSON arguments. No model is asked. A server that
-    cannot be started is an error, with the last words of its standard error.
+    With --call, Keju also calls one tool with JSON arguments. No model is asked. A server that does
+    not start is an error, shown with the end of its standard error.
     """
     from keju.engine.session import run_loop
     from keju.messages import current_language

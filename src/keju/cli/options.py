@@ -70,7 +70,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
         OptionRow("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
         OptionRow("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
-        OptionRow("init benchmark.name", "", "What the benchmark is called.", spelling="NAME"),
+        OptionRow("init benchmark.name", "", "The name of the benchmark.", spelling="NAME"),
         OptionRow("weights", "", "A model; see 'keju model list'.", spelling="NAME"),
         OptionRow("env", "", "A benchmark; see 'keju list'.", spelling="ENV"),
         OptionRow("log", "", "A log file, or a run's folder.", spelling="LOG"),
@@ -113,7 +113,9 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             float,
             spelling="--limit",
         ),
-        OptionRow("pilot", "RUN", "A stored run of the benchmark that tells what replies take."),
+        OptionRow(
+            "pilot", "RUN", "A stored run of the benchmark, to forecast the cost of replies."
+        ),
         OptionRow(
             "discordance",
             "SHARE",
@@ -197,7 +199,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         _setting("judge", MAPPING, "A model that grades open answers, e.g. model=NAME."),
     ),
     TOOLS: (
-        OptionRow("tools", "NAME", "Also with a tool of Keju's own: python, in a sandbox.", list),
+        OptionRow("tools", "NAME", "Also with a built-in tool: python, in a sandbox.", list),
         _setting("arms", MAPPINGS, "The arms to compare: names, servers, tools."),
         _setting("agent", MAPPING, "Limits of an episode, e.g. max_iterations=15."),
         _setting("sandbox", MAPPING, "Where code of a model runs, e.g. memory=4GiB."),
@@ -216,10 +218,10 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             "Settings by benchmark, in one value: 'demo.subset_list=[word_sorting],"
             "demo.shuffle=true'.",
         ),
-        _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
-        _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
+        _setting("protocol", "P", "Published protocol of the exam; see 'keju list protocols'."),
+        _setting("reader", "R,R2", "Readers to score with; several are shown side by side."),
         _setting("order", "HOW", "Order inside a subset: auto (longest first) or random."),
-        _setting("seed", "S", "Seed of whatever is drawn; 42 by default.", int),
+        _setting("seed", "S", "Seed of all random draws; 42 by default.", int),
         _setting(
             "data_dir",
             "DIR",
@@ -236,7 +238,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "exam",
             "NAME",
-            "The exam that predictions answer; one exam of runs that sat several.",
+            "The exam that predictions answer; one exam of runs with several exams.",
             spelling="--datasets",
         ),
         OptionRow(
@@ -270,7 +272,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "tool",
             "TOOL",
-            "evalscope, lm-eval, inspect, opencompass or verifiers; found out by default.",
+            "evalscope, lm-eval, inspect, opencompass or verifiers; detected by default.",
             ("evalscope", "lm-eval", "inspect", "opencompass", "verifiers"),
             spelling="--from",
         ),
@@ -290,7 +292,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             list,
             spelling="--subset",
         ),
-        OptionRow("fresh.seed", "S", "What the questions are drawn from.", int, 42),
+        OptionRow("fresh.seed", "S", "Seed of the questions.", int, 42),
         OptionRow("fresh.size", "N", "Questions of each subset.", int, 50, spelling="--size -n"),
         OptionRow("fresh.difficulty", "D", "0.25 to 4; 1 is as published.", float, 1.0),
         OptionRow("fresh.lang", "", "Language of the questions.", ("en", "zh"), "en"),
@@ -335,7 +337,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "ray_address",
             "WHERE",
-            "Cluster of Ray: auto (the one that is there), local (a new one) or HOST:PORT.",
+            "Cluster of Ray: auto (an existing one), local (a new one) or HOST:PORT.",
             field="ray.address",
         ),
     ),
@@ -413,7 +415,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "run.seed",
             "S",
-            "Seed of whatever is drawn.",
+            "Seed of all random draws.",
             int,
             spelling="--random-seed --seed",
             field="seed",
@@ -496,7 +498,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "vf-eval.seed",
             "S",
-            "Seed of the order of options and of whatever is drawn.",
+            "Seed of the order of options and of all random draws.",
             int,
             field="seed",
         ),
@@ -583,7 +585,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "init arms.output",
             FILE,
-            "Where to write; the server stands beside it.",
+            "Where to write; the server is written next to it.",
             default="arms.yaml",
             spelling="--output -o",
         ),
@@ -644,7 +646,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "show_all",
             "",
-            "A line for every figure, those of single subsets too.",
+            "A line for every figure, also of single subsets.",
             bool,
             spelling="--all",
         ),
@@ -655,7 +657,7 @@ _PANELS: dict[str, tuple[OptionRow, ...]] = {
             bool,
             spelling="--save-results -s",
         ),
-        OptionRow("once", "", "One look, and the end.", bool),
+        OptionRow("once", "", "Show the current state and exit.", bool),
         OptionRow("no_report", "", "Write no report.html.", bool),
         OptionRow("quiet", "", "Show no progress.", bool, spelling="--quiet -q"),
         OptionRow("as_json", "", "Print one JSON document on stdout.", bool, spelling="--json"),

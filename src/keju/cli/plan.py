@@ -39,10 +39,10 @@ def plan(
     quiet: bool,
     **settings: Any,
 ) -> CommandOutput:
-    """Tell how many questions show a difference, fit a budget or decide a gate, and what they take.
+    """Compute how many questions show a difference, fit a budget or decide a gate, and their cost.
 
     Forecasts come from a pilot: a stored run (--pilot), or 30 random questions that are asked now
-    where --model is given. Without either they are guesses from the lengths of the prompts. With
+    if you give --model. Without a pilot they are estimates from the lengths of the prompts. With
     --baseline and --margin the pilot is the run that 'keju gate' does not decide yet.
     """
     from keju.config.load import load

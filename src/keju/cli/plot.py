@@ -27,7 +27,7 @@ def plot(
 
     A forest has the subsets with their intervals and the level of chance, a mark for each run. A
     difference compares two runs, or the arms of one, question by question. A curve has accuracy
-    against difficulty, for exams that were sat at several.
+    against difficulty, for exams with several difficulties.
     """
     from keju.reporting.charts import draw
     from keju.reporting.figure import check_suffix

@@ -23,8 +23,8 @@ def report(
 ) -> CommandOutput:
     """Write the report of a run as one HTML file that needs no network.
 
-    Of several runs it is the report of their comparison, as 'keju compare -o' writes it; of a plan
-    that of all its runs.
+    For several runs, it is the report of their comparison, as 'keju compare -o' writes it. For a
+    plan, it covers all runs of the plan.
     """
     from keju.config.load import runs_folder
     from keju.reporting.comparison import report_comparison

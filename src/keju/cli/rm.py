@@ -13,9 +13,9 @@ from keju.messages import label_text, printable
 
 @command("rm", "keju rm tuesday", "keju rm monday tuesday", "keju rm runs/tuesday --yes")
 def rm(runs: list[str], yes: bool, work_dir: str | None) -> CommandOutput:
-    """Delete runs with all their replies. Asks once, for all of them.
+    """Delete runs with all their replies, after one confirmation for all of them.
 
-    Where one of them is not there, or is being written, none is deleted.
+    If one of them does not exist, or is still running, none is deleted.
     """
     from keju.runs.journal import Journal
 

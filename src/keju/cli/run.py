@@ -47,11 +47,11 @@ def run(
     overrides: list[str] | None,
     **settings: Any,
 ) -> CommandOutput:
-    """Sit a benchmark with and without MCP servers, the same questions in every arm.
+    """Evaluate a model with and without MCP servers, on the same questions in every arm.
 
     The file is mcpbr's (mcp_server, or mcp_server_a and mcp_server_b), or Keju's own with a list
-    of arms. Every server is started, and its tools are listed, before a model is asked. See
-    'keju mcp check' for a look at the servers alone.
+    of arms. Keju starts every server and lists its tools before the first request to a
+    model. To check only the servers, use 'keju mcp check'.
 
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.

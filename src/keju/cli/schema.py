@@ -14,9 +14,9 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def schema() -> CommandOutput:
     """Print the JSON Schema of a configuration file, each benchmark's own settings included.
 
-    Every setting has its meaning as the description, which editors show.
+    The schema describes every setting, and editors show these descriptions.
 
-    Editors check a config file against it whose first line is
+    Editors check a config file against the schema if its first line is
     # yaml-language-server: $schema=keju.schema.json
     """
     document = task_schema()

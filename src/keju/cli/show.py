@@ -59,9 +59,8 @@ def show(
 ) -> CommandOutput:
     """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer.
 
-    Of a stored run: what it was asked, what became of its replies, and some of their ids, those
-    that were not right first. With --sample: one of them, its prompt, its replies, and how they
-    were read.
+    For a stored run: its exams, the outcomes of its replies, and some of their ids, wrong ones
+    first. With --sample: one question with its prompt, its replies, and the extracted answers.
     """
     if sample_id is not None:
         return show_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)

@@ -41,7 +41,7 @@ class LengthStats:
 def stats(name: str, **settings: Any) -> CommandOutput:
     """Count the questions of a benchmark and measure its prompts.
 
-    The length of a prompt is that of its last user message in characters.
+    The length of a prompt is the number of characters in its last user message.
     """
     from keju.reporting.table import render_table
 

@@ -1,6 +1,6 @@
 """Errors for unknown flags and extra words: they suggest the nearest flag or setting.
 
-This module is imported only after such an error. A nested setting has no flag of its own. For
+This module is imported only after such an error. A nested setting has no separate flag. For
 ``--subset word_sorting`` the error suggests ``--dataset-args 'demo.subset_list=[word_sorting]'``,
 with the user's exam and value, ready to paste. If the command has another flag for the setting, the
 error suggests that one, such as ``--filter-category word_sorting``. For a command with ``-s`` only,
@@ -37,7 +37,7 @@ _PLAIN = re.compile(r"[\w.-]{1,64}")
 _OF_VALUE = re.compile(r"[=\[\]{}]")
 """Characters that occur only in a piece of settings: ``few_shot_num=0``, ``snarks]``."""
 KEY = re.compile(r"[A-Za-z_][\w-]{0,63}")
-"""A name that can stand for an exam in ``NAME.subset_list=[A]``."""
+"""A name that can be an exam in ``NAME.subset_list=[A]``."""
 EXAM_FLAGS: Final = ("dataset", "benchmark")
 """Flags for the name of an exam, in commands without ``--datasets``."""
 FILES: Final = (".yaml", ".yml", ".json")
@@ -314,7 +314,7 @@ def _plain_values(option: str, words: Sequence[str]) -> list[str]:
 
 
 def _typed_values(option: str, words: Sequence[str]) -> list[str]:
-    """Return the user's values of a flag, whatever they are."""
+    """Return the user's values of a flag, unchecked."""
     for position, word in enumerate(words):
         flag, equals, value = word.partition("=")
         if flag == option:

@@ -19,10 +19,10 @@ DIFFERENT = 1
 
 @command("verify", "keju verify --data-dir data", "keju verify --data-dir data --json")
 def verify(data_dir: str | None, show_all: bool, as_json: bool) -> int:
-    """Score every recorded set in DATA/golden and compare it with the scores that are known.
+    """Score every recorded set in DATA/golden and compare it with its known scores.
 
-    Figures of single subsets are summed up in one line unless one of them differs. Exit codes: 0
-    all as known, 1 a figure differs, 2 nothing to verify.
+    One line sums up the figures of all subsets unless one of them differs. Exit codes: 0 all as
+    known, 1 a figure differs, 2 nothing to verify.
     """
     from keju.config.load import data_folder
     from keju.results.verify import verify_all

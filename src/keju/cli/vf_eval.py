@@ -49,11 +49,11 @@ def vf_eval(
     save: bool,
     **settings: Any,
 ) -> CommandOutput:
-    """Sit a benchmark as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
+    """Evaluate a model as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
 
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
-    Open answers are judged where -a names the judge (llm_judge_model, llm_judge_base_url or
-    llm_judge_api_key_var) and its key is set, and compared exactly where not.
+    A judge grades open answers if -a names one (llm_judge_model, llm_judge_base_url or
+    llm_judge_api_key_var) and its key is set. Otherwise they are compared exactly.
     """
     from keju.config.address import find_provider, parse_address
     from keju.engine.job import make_jobs

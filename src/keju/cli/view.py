@@ -22,7 +22,7 @@ def view(
     work_dir: str | None,
     as_json: bool,
 ) -> int:
-    """Show stored runs in a browser, read-only, until Ctrl-C; runs that go on are shown live.
+    """Show stored runs in a browser, read-only, until Ctrl-C; active runs are shown live.
 
     Only this machine can open the pages. With another --host they need the token in the address.
     """
@@ -50,7 +50,7 @@ def view(
 
 
 def _find_folder(name: str | None, work_dir: str | None) -> Path:
-    """Return the folder to show: an existing folder, or that of a run, by its id or address."""
+    """Return the folder to show: an existing folder, or the folder of a run."""
     from keju.config.load import runs_folder
     from keju.runs.run import find_run, suggest_runs
 
@@ -63,7 +63,7 @@ def _find_folder(name: str | None, work_dir: str | None) -> Path:
     try:
         return find_run(name, str(work_folder))
     except UsageError as error:
-        if error.code != "run_none":  # other errors, such as those of an address, say more
+        if error.code != "run_none":  # other errors, such as address errors, say more
             raise
         raise UsageError(
             "view_no_folder", folder=place, hint=suggest_runs(name, work_folder)

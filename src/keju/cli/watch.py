@@ -20,10 +20,10 @@ POLL_SECONDS = 0.5
 
 @command("watch", "keju watch", "keju watch weekly", "keju watch runs/tuesday --once --json")
 def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool) -> CommandOutput:
-    """Follow runs that go on, read-only: a plan, a run, or all that go on in a folder of runs.
+    """Follow active runs, read-only: a plan, a run, or all active runs in a folder.
 
-    They may be of any process. It ends when they end; their answers, rates, scores with intervals,
-    errors and the time that is left are shown until then. With --json the last look is printed.
+    Any process may have started them. Until they end, Keju shows their answers, rates, scores with
+    intervals, errors and remaining time. With --json it prints the last state.
 
     Exit codes: 0 ok, 2 usage, 4 a run has ended incomplete.
     """

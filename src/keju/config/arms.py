@@ -239,7 +239,7 @@ class SandboxSettings(StrictSettings):
     """Further files and folders of the host that the code may read, at the same paths."""
     memory: Bytes | None = None
     """Memory of a whole episode, such as ``4GiB``. The default is 8 GiB or 60 % of the available
-    memory, whichever is less, divided by the number of episodes at the same time."""
+    memory (the smaller one), divided by the number of episodes at the same time."""
     processes: Count = 256
     """The most processes and threads of an episode."""
     open_files: Count = 1024

@@ -33,8 +33,7 @@ class Endpoint(StrictSettings):
     tpm: Rate | None = None
     """The most tokens a minute at this endpoint, input and output."""
     reports: Texts = Field(default=[])
-    """Model names that this endpoint may report, if they differ from those of the other endpoints.
-    """
+    """Model names that this endpoint may report, if the other endpoints report different ones."""
 
     @model_validator(mode="before")
     @classmethod

@@ -214,7 +214,7 @@ def _pace_limits(layer: Mapping[str, Any]) -> MinuteLimits:
 
 
 def _matrix_name(name: Any, source: str | Path | Mapping[str, Any]) -> str:
-    """Return the name of a plan: its own, or that of its file."""
+    """Return the name of a plan, or else the name of its file."""
     if name is None:
         name = "plan" if isinstance(source, Mapping) else _slug(Path(source).stem)
     if not isinstance(name, str) or NAME.fullmatch(name) is None:

@@ -474,7 +474,7 @@ class TaskConfig(StrictSettings):
     """Where a model's code runs."""
 
     executor: Literal["local", "ray"] = "local"
-    """What sends the requests: this process, or actors on a Ray cluster."""
+    """The sender of the requests: this process, or actors on a Ray cluster."""
     ray: RaySettings = RaySettings()
     """The cluster, and the number of actors."""
 

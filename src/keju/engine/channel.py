@@ -164,7 +164,7 @@ class Channel(EndpointHealth):
 
     @property
     def waiting_for(self) -> str:
-        """The same as text, or "" if there is no reason."""
+        """The obstacle as text, or an empty string."""
         obstacle = self.obstacle
         return "" if obstacle is None else obstacle.message
 

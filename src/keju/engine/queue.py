@@ -358,7 +358,7 @@ def make_length_estimator(earlier: Mapping[str, float]) -> Expected:
     """Return an estimator of how long replies will be.
 
     It uses the seconds of an `earlier` run, by the ids of the questions. If there are none, it uses
-    those of the same question in other repeats, and otherwise the length of the question. Each is
+    other repeats of the same question, and otherwise the length of the question. Each is
     divided by the mean of its kind in the group, so that they can be compared.
     """
 

@@ -166,9 +166,9 @@ def _has_all_samples(run: Run, requests: JobRequests) -> bool:
 def iter_answers(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:
     """Yield each record that counts, once and graded, after its question in the exam.
 
-    With `requests`, the order is that of the exams, and replies are read again where stored scores
-    cannot be trusted. Without, the order is that of the journal, with stored scores and without
-    questions.
+    With `requests`, records come in the order of the exams, and replies are read again where stored
+    scores cannot be trusted. Without, records come in the order of the journal, with stored scores
+    and without questions.
     """
     if requests is None:
         yield from ((None, record) for _, record in run.answers())
@@ -260,7 +260,7 @@ def recall(
 
     Stored scores are used from the place `trusted_from` on (see `StoredScores`). Errors that are
     asked again do not count: all but `KEPT_FAULTS`, and errors of the kinds `ask_again`. With
-    `enter_errors` they are entered on the scoreboards as long as there is no reply.
+    `enter_errors` they are entered on the scoreboards until a reply arrives.
     """
     jobs = requests.jobs
     recalled = ReusedUnits(jobs)
@@ -359,7 +359,7 @@ def copy_cached(
 def _meter_records(
     jobs: Sequence[Job], records: Iterable[tuple[int, Record]], meter: UsageMeter
 ) -> Iterator[tuple[int, Record]]:
-    """Yield the same records and count the cost that this run paid for those of the jobs."""
+    """Yield the same records. For records of the jobs, count the cost that this run paid."""
     job_keys = {(job.exam.benchmark, job.arm) for job in jobs}
     for start, record in records:
         if not record.origin and (record.bench, record.arm) in job_keys:

@@ -86,7 +86,7 @@ class SharedSlots:
             callbacks = [
                 self._waiting[waiter] for waiter in sorted(self._waiting, key=lambda w: w.rank)
             ]
-        for callback in callbacks[:2]:  # the first may be held back by the limit of its own model
+        for callback in callbacks[:2]:  # the limit of its model may hold the first back
             callback()
 
 

@@ -2,8 +2,8 @@
 
 A proxy that mixes up its connections gives each question the reply to another one. So does a file
 of predictions that lost a row. Every single reply looks fine. But the answers fit the targets of
-neighbouring questions far more often than chance allows, and those of their own questions only as
-often as chance does.
+neighbouring questions far more often than chance allows. They fit the targets of the questions they
+belong to only as often as chance does.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _TargetComparisons:
             self.matches[kind, target] += 1
 
     def expected(self, answers: _AnswerFrequencies) -> float:
-        """Return how many fit if an answer depends only on the kind of its own question.
+        """Return how many fit if an answer depends only on the kind of the question.
 
         For each comparison, that is the share of the other questions of the kind that have the
         target as their answer.

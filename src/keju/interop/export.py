@@ -84,7 +84,7 @@ class ExportedFile(NamedTuple):
 
 
 def form_of(output: str | Path | None, form: str | None) -> str:
-    """Return the requested format, or that of the suffix; UsageError for an unknown suffix."""
+    """Return the requested format or the one of the suffix; UsageError for an unknown suffix."""
     suffix = Path(output or "").suffix
     suffix_form = SUFFIXES.get(suffix)
     if form is not None:

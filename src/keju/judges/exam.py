@@ -201,7 +201,7 @@ class VerdictReader(Reader):
 
 
 def combine_votes(votes: Sequence[str | None]) -> str | None:
-    """Combine one judge's verdicts on one answer; None stands for a repeat without a verdict.
+    """Combine one judge's verdicts on one answer; None means a repeat without a verdict.
 
     Return the most frequent verdict, or the earliest at a tie (see `is_tie`). Return the mean of
     scores.
@@ -293,7 +293,7 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> CandidateAnswe
     reply = record.reply
     if not any(judged) or reply.error is not None or reply.label_logprobs is not None:
         return None
-    if reply.cut_by in LIMIT_CUTS:  # a reply over a limit scores 0, whatever its text
+    if reply.cut_by in LIMIT_CUTS:  # a reply over a limit scores 0, with any text
         return None
     index, epoch = divmod(unit, job.epochs)
     sample = restore_order(job.exam.samples[index], record.order)

@@ -59,7 +59,7 @@ class JudgeReplies:
 
 
 class Judge(Solver):
-    """One model with a judge's settings. It is also the solver of its own questions."""
+    """One model with a judge's settings. It is also the solver that asks it for verdicts."""
 
     def __init__(
         self, config: TaskConfig, settings: JudgeConfig, model: str, *, is_second: bool = False
@@ -127,7 +127,7 @@ class Judge(Solver):
     async def ask(self, request: Request, channel: Channel) -> ReplyWithAttempts:
         """Ask for a verdict. A reply without exactly one is a failed attempt.
 
-        Failed attempts cost money, so their tokens are added to those of the last reply. The result
+        Failed attempts cost money, so the usage of the last reply includes their tokens. The result
         includes the verdict, so that it is parsed only once.
         """
         total_usage, verdict = Usage(), Answer()
@@ -381,7 +381,7 @@ def fill_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def complete_settings(stored: TaskConfig, changed_settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that replace those of a `stored` run.
+    """Return the new settings for a `stored` run.
 
     - If the run names no judge, the settings start from the judge of its exams.
     - Another judge keeps the address and the request limits, but not the other settings.

@@ -239,7 +239,7 @@ class JudgePanel:
 
 
 class JudgeStage:
-    """The judges of a run: those of the task, or else of its exams."""
+    """The judges of a run, from the task or else from its exams."""
 
     def __init__(self, config: TaskConfig, jobs: Sequence[Job]) -> None:
         groups: list[tuple[JudgeConfig, list[Job]]] = []

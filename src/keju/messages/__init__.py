@@ -1,4 +1,4 @@
-"""Keju's texts, in catalogues: a code stands for one sentence in every language.
+"""Keju's texts, in catalogues: a code names one sentence in every language.
 
 Errors and notices carry a code and values, never a sentence. So no part of Keju depends on English
 texts. A catalogue maps codes to templates::
@@ -318,7 +318,7 @@ _STATUS = re.compile(r"(?P<status>[1-5]\d\d): (?P<rest>.+)", re.DOTALL)
 
 @cache
 def _system_messages() -> Mapping[str, str]:
-    """Return is said in Chinese where the operating system refuses something, by its own words."""
+    """Return the Chinese of the operating system's error messages, by the system's English text."""
     words = store.texts("zh", "system")
     return {os.strerror(getattr(errno, name)).casefold(): text for name, text in words.items()}
 

@@ -144,7 +144,7 @@ KINDS = (
     ModelKind(
         name="gguf",
         argument="PATH",
-        about="a GGUF file of your own",
+        about="your own GGUF file",
         factory="keju.models.llama.model:make",
         takes_args=True,
         extra=LOCAL,

@@ -132,7 +132,7 @@ class DifficultyScale(NamedTuple):
 
     @classmethod
     def of(cls, curves: Iterable[Curve]) -> DifficultyScale:
-        """Return one scale for these curves and those of their subsets."""
+        """Return one scale for these curves and the curves of their subsets."""
         points = [p for curve in curves for part in (curve, *curve.subsets) for p in part.points]
         levels = [point.difficulty for point in points]
         shares = [value for p in points for value in (p.accuracy, p.chance, *(p.ci95 or ()))]

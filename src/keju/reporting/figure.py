@@ -1,6 +1,6 @@
 """Draw a figure as an SVG file: its page, its style and its layout.
 
-The marks are those of the report's tables (``templates/marks.svg.j2``), and so are the colours. A
+Marks and colours are the same as in the report's tables (``templates/marks.svg.j2``). A
 figure copies both from the report's style sheet as plain values, because few programs except
 browsers support CSS variables. A figure has a background colour for light and dark mode, and its
 texts remain texts. It loads nothing from outside.

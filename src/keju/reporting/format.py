@@ -580,7 +580,7 @@ def describe_usage(entry: ResultEntry, labels: Labels) -> str:
 
 
 def describe_gold(entry: ResultEntry, labels: Labels) -> str:
-    """Describe which gold answers counted, in one line; empty if there was no choice."""
+    """Describe which gold answers counted, in one line; empty without a choice."""
     if entry.gold in ("", NO_GOLD):
         return ""
     line = labels("gold_line", which=labels.get(f"gold.{entry.gold}", entry.gold))

@@ -1,7 +1,7 @@
 """The live display of a run: a panel, plain lines, a notebook bar, or a callback.
 
 Every drawing happens inside a call of the engine and is throttled by the time of the snapshots.
-There is no thread, and an update that is not due costs one comparison.
+It needs no thread, and an update that is not due costs one comparison.
 """
 
 from __future__ import annotations

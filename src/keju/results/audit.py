@@ -212,7 +212,7 @@ def audit(
 ) -> Audit:
     """Audit a stored run; the first of `readers` takes the place of the protocol's reader.
 
-    `datasets` chooses one exam of a run that has several; predictions in `beside` then answer that
+    `datasets` selects one exam of a run with several; predictions in `beside` then answer that
     exam. If `beside` names other runs, logs or predictions, the audit lists the questions that all
     of them answer with the same wrong answer.
     """

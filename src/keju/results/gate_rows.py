@@ -55,7 +55,7 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def selected(self) -> bool:
-        """Whether so many questions lack a grade that the remaining ones cannot decide."""
+        """Whether too many questions lack a grade for the remaining ones to decide."""
         return self.left_out > MOST_UNGRADED * (self.n + self.left_out)
 
     @property

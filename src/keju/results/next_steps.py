@@ -333,7 +333,7 @@ class _LargerRun(NamedTuple):
 def _plan_growth(sides: Sequence[Sequence[ScoredExam]], rows: Sequence[GateRow]) -> _LargerRun:
     """Return the commands that make runs ask enough questions to decide every undecided row.
 
-    A run that already asks enough needs no command. There are no commands if an exam has too few
+    A run that already asks enough needs no command. The result is empty if an exam has too few
     questions, if a run cannot draw more, or if the runs draw in different ways.
     """
     undecided_rows = [row for row in rows if row.verdict == "inconclusive"]

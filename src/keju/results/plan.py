@@ -185,7 +185,7 @@ def plan(
 
     `limit` applies to each subset, as in ``keju eval``. `pilot` is a stored run of the exam; its
     protocol and data are used unless others are given. `margin` asks how many questions decide
-    whether the pilot is no worse than `baseline`, as ``keju gate`` does; then the settings of the
+    whether the pilot is not worse than `baseline`, as ``keju gate`` does; then the settings of the
     pilot apply too.
     """
     share = LIKE_SIZE if discordance is None else discordance

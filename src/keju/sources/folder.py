@@ -311,7 +311,7 @@ class DataFolder:
                     "source_parts_missing", where=files.where(names[0]), n=missing_count
                 )
             for group in other_groups:
-                self.note(f"{names[0]} was read, {group[0]} beside it was not")
+                self.note(f"{names[0]} was read, {group[0]} next to it was not")
             return TableFiles(files, tuple(names))
         return None
 

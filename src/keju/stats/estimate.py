@@ -274,8 +274,8 @@ ROUNDING = 1e-9
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A number, its 95 % interval and how both came about; one metric of ``results.json``.
 
-    Values are shares in [0, 1], never rounded. None stands for "not defined", which is not 0;
-    what was not even asked for is left out of the encoding.
+    Values are shares in [0, 1], never rounded. None means "not defined", which is not 0;
+    values that were not requested are left out of the encoding.
     """
 
     value: float | None
@@ -294,7 +294,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     t_df: int | None = None
     strata: int | None = None
     strata_by_wilson: int = 0
-    """Strata without a spread of their own; the name is that of 0.1."""
+    """The number of strata without variance; the field has its name from version 0.1."""
     finite_population: bool = False
     within_variance: float | None = None
     between_variance: float | None = None
@@ -308,7 +308,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     withheld: str = ""
     """Why a value that is known has no interval: the code of a notice."""
     details: dict[str, Any] = {}
-    """What only this metric has; in the encoding its keys stand beside the others."""
+    """Values that only this metric has; the encoding lists their keys next to the others."""
     bounds: Ends | None = None
     """The value if all replies without a grade were wrong, and if they were right; None where
     every reply has a grade."""

@@ -258,7 +258,7 @@ BBH = Benchmark(
     examples=load_examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
-        "shuffle_choices": "options stand in the question's text",
+        "shuffle_choices": "options are part of the question's text",
     },
     settings=manifest_settings,
 )

@@ -83,7 +83,7 @@ SUBSETS: dict[str, SubsetMetadata] = dict((
 """The 27 subsets, in EvalScope's order."""
 
 ABOUT: dict[str, str] = {
-    "temporal_sequences": "when somebody was free, given where others saw them during the day",
+    "temporal_sequences": "when a person was free, given where others saw them during the day",
     "disambiguation_qa": "whom a pronoun means, or that the sentence leaves it open",
     "date_understanding": "a date, given hints about today, yesterday and the like",
     "tracking_shuffled_objects_three_objects": "who holds what after swaps among three people",

@@ -70,7 +70,7 @@ class BixBenchArgs(DatasetArgs):
     docker_timeout: StrictInt = Field(default=300, ge=1)
     """Agentic: seconds for the execution of one cell."""
     capsule_dir: StrictStr | None = None
-    """Agentic: the folder of the capsules; by default ``capsules`` beside the questions."""
+    """Agentic: the folder of the capsules; by default ``capsules`` next to the questions."""
     images: StrictBool = False
     """Agentic: show the model the pictures that its cells draw."""
     rerun_all: StrictBool = False

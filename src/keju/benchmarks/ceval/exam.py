@@ -284,7 +284,7 @@ def make_submission(
     split = exam.settings.get("split")
     if exam.benchmark != "ceval" or split != "test":
         raise ConfigError(
-            f"a C-Eval submission is made of the test split, this run sat {exam.benchmark} "
+            f"a C-Eval submission is made of the test split, this run is of {exam.benchmark} "
             f"{split or ''}".rstrip()
             + "; run with split: test"
         )

@@ -57,15 +57,15 @@ class ExamFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str | None = Field(default=None, pattern=r"^\w[\w.-]{0,63}$")
-    """What results call it; the folder's name by default."""
+    """The name in results; the folder's name by default."""
     title: str = ""
     about: str = ""
     kind: Kind | None = None
-    """Options with letters, or answers in the model's own words; told by the rows by default."""
+    """Options with letters, or answers in the model's own words; by default the rows decide."""
     questions: list[str] | None = Field(default=None, min_length=1)
     """The files of questions; all of the folder's by default."""
     few_shot: Annotated[int, Field(ge=0)] | Text | None = None
-    """How many worked examples, or the file they stand in (then all of them)."""
+    """The number of worked examples, or their file (then all of them)."""
     template: Text | None = None
     """The prompt of one question."""
     shot_template: Text | None = None

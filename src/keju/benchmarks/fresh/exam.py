@@ -57,11 +57,11 @@ class FreshArgs(BBHArgs):
     size_setting: ClassVar[str] = "n"
 
     seed: Seed | None = None
-    """What the questions are drawn from; the task's seed by default."""
+    """The seed of the questions; the task's seed by default."""
     n: Whole = DEFAULT_SIZE
     """Questions of each subset; ``limit`` selects from them."""
     difficulty: float | list[float] = 1.0
-    """How large the problems are beside the published ones, from 0.25 to 4; several values are
+    """The size of the problems relative to the published ones, from 0.25 to 4. Several values make
     several exams, each an arm of the run."""
     lang: Language = "en"
     """Their language: ``en`` or ``zh``."""
@@ -254,7 +254,7 @@ FRESH_BBH = Benchmark(
     examples=load_examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
-        "shuffle_choices": "options stand in the question's text",
+        "shuffle_choices": "options are part of the question's text",
         "local_path": "the questions are drawn from a seed",
     },
     settings=manifest_settings,

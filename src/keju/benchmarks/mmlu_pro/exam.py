@@ -271,7 +271,7 @@ class MMLUProExam(Exam):
 
 
 class MMLUProArgs(DatasetArgs):
-    """What MMLU-Pro can be asked for beside the usual settings."""
+    """The settings of MMLU-Pro in addition to the usual ones."""
 
     option_blanks: bool = False
     """Keep the white space that 480 rows begin an option with in the published files. In some

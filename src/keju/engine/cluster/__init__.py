@@ -1,6 +1,6 @@
 """Ray as an executor: actors ask the model, the driver grades and journals.
 
-    engine   which questions an actor gets, and how those of a lost actor are asked again
+    engine   which questions an actor gets, and how the questions of a lost actor are asked again
     crew     the actors: their number, their start, their replacement, their reports
     nodes    all calls of Ray: joining or starting a cluster, calls, workarounds
     actor    the code in a process of the cluster: a channel, without any call of Ray

@@ -153,7 +153,7 @@ class RayExecutor(Channel):
         return actors
 
     def _describe_lack(self, nodes: list[dict[str, float]]) -> dict[str, str]:
-        """Return the resources that an actor needs and those of the nodes, as text."""
+        """Return the resources that an actor needs and the resources of the nodes, as text."""
         names = self._need.amounts or {"CPU": 0.0}
         node_amounts = [
             _format_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes

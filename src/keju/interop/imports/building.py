@@ -382,7 +382,7 @@ def _describe_origin(
 ) -> None:
     """Write the origin of the replies and the tool's own figures into the manifest.
 
-    The settings of each exam are those of the log. Keju's own settings were not used.
+    Each exam has the settings of the log. Keju's own settings were not used.
     """
     by_name = {matched_part.exam.benchmark: matched_part.part for matched_part in exams}
     manifest.imported = True

@@ -46,7 +46,7 @@ class _SamplesFile(NamedTuple):
 
 
 def find(source: LogSource) -> list[str]:
-    """Return the files of samples; for a file of results, those of the same run."""
+    """Return the files of samples; for a file of results, the sample files of the same run."""
     if source.is_single and (match := _RESULTS.search(source.names[0])):
         return source.siblings(source.names[0], f"samples_*_{match['time']}.jsonl")
     files = [name for name in source.names if _SAMPLES.search(name)]
@@ -205,9 +205,9 @@ def _read_replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[L
 
 
 def _parse_responses(resps: Any) -> list[Reply]:
-    """Return the replies of a sample; an error if the request failed and there is none.
+    """Return the replies of a sample, or an error if the request failed.
 
-    Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, become those of the options' labels.
+    Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, are assigned to the options' labels.
     """
     first_response = resps[0] if isinstance(resps, list) and resps else None
     if isinstance(first_response, list) and first_response and isinstance(first_response[0], list):

@@ -136,7 +136,7 @@ class ExternalExam:
         """Return the readings of a reply by the protocol's reader and the secondary one, in that
         order.
 
-        Raise Ungraded if there is no grade, instead of scoring the reply as 0.
+        Raise Ungraded for a reply without a grade, instead of scoring it as 0.
         """
         position = self._positions[sample_id]
         readings = self._job.grade(position, reply)

@@ -52,7 +52,7 @@ def _dispatch(
     """Return the attention of one layer, in the signature of transformers."""
     for name in UNSUPPORTED:
         if options.get(name) is not None:
-            raise NotImplementedError(f"there is no shared attention with {name}")
+            raise NotImplementedError(f"shared attention does not support {name}")
     return _active.attend(query, key, value, scaling).transpose(1, 2), None
 
 

@@ -276,7 +276,7 @@ def _integer(digits: str) -> int | float:
 def _missing_answer_fault(document: Any, redact: Redactor) -> Fault:
     """Return the fault of a reply without an answer. Some gateways report an error as success."""
     if not isinstance(document, dict) or not isinstance(document.get("choices"), list | None):
-        shape = "not an object" if not isinstance(document, dict) else "its choices are no list"
+        shape = "not an object" if not isinstance(document, dict) else "its choices are not a list"
         return Fault("malformed", f"not an OpenAI-compatible reply: {shape}")
     error = document.get("error")
     if error is None:

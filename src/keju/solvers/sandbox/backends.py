@@ -29,7 +29,7 @@ CONFIGURATION = (
 )  # fmt: skip
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
 KEYRINGS = ("/proc/keys", "/proc/key-users")
-"""Lists of keys, including those of the host's users."""
+"""Lists of keys, including the keys of the host's users."""
 OUTSIDE = (
     "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
     "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",

@@ -38,7 +38,7 @@ ALL_HINTS = (*PLAIN_HINTS, *HINTS)
 SIX_OPTIONS = 0.85
 """The share of published questions with six options; the others have five."""
 PLAIN_SHARE = 0.2
-"""The share of published hints that state today's date, or that of the next or previous day."""
+"""The share of published hints that state the date of today, tomorrow or yesterday."""
 EASIEST = 0.25
 """The difficulty at which all hints are plain."""
 LINKS = 2

@@ -197,7 +197,7 @@ def _answer_below(tables: AnimalTables, match: re.Match[str]) -> str | None:
 def _answer_compared(tables: AnimalTables, match: re.Match[str]) -> str | None:
     """Answer ``Which penguin is younger than Vincent and older than Louis?``"""
     rows = tables.of(match["who"])
-    # "younger but taller than Gwen": a part without a name uses that of the next part
+    # "younger but taller than Gwen": a part without a name uses the name in the next part
     tests, name = [], ""
     for part in reversed(re.split(r" and | but ", match["tests"])):
         than, _, part_name = part.partition(" than ")
