@@ -158,10 +158,10 @@ def test_the_registry_has_the_aliases_of_the_benchmarks() -> None:
 
 
 CEILINGS = {
-    "vague names, %": 8.06,
-    "class names with two meanings": 5,
-    "odd phrases per 10,000 words": 133.5,
-    "functions with more than 10 branches, %": 7.76,
+    "vague names, %": 0.2,
+    "class names with two meanings": 0,
+    "odd phrases per 10,000 words": 3.5,
+    "functions with more than 10 branches, %": 7.74,
     "most branches": 31,
 }
 """The most that `src/keju` may have of each. Lower a ceiling when its figure falls; never raise one."""
