@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -423,3 +424,34 @@ def test_what_is_left_of_a_killed_supervisor_is_used_again() -> None:
         assert not after.parent.exists()
 
     run(work())
+
+
+@pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
+def test_the_descriptors_of_pipes_are_closed_once(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second close could close a file that another thread has opened in between."""
+    files: list[FileIO] = []
+    open_descriptor = os.fdopen
+
+    def remember(*args: Any, **settings: Any) -> Any:
+        files.append(open_descriptor(*args, **settings))
+        return files[-1]
+
+    async def start_and_end() -> list[int]:
+        async with Supervisor() as supervisor:
+            process = await supervisor.start(["cat"], env=ENV)
+            numbers = [file.fileno() for file in files]
+            await process.end()
+        return numbers
+
+    monkeypatch.setattr(os, "fdopen", remember)
+    loop = pytest.importorskip(kind).new_event_loop()
+    try:
+        numbers = loop.run_until_complete(start_and_end())
+    finally:
+        loop.close()
+    assert [file.closefd for file in files] == [kind == "asyncio"] * 2
+    for number in numbers:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)

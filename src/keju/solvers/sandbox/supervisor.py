@@ -106,7 +106,11 @@ class SupervisedProcess:
     async def _connect(self, name: str, file: int, buffer: int) -> None:
         """Make a stream of Keju's end of a pipe."""
         loop = asyncio.get_running_loop()
-        pipe = os.fdopen(file, "wb" if name == "stdin" else "rb", buffering=0)
+        # uvloop closes the descriptor itself, and the file object would close it a second time:
+        # that could be a file which another thread has opened in between.
+        is_closed_by_file = isinstance(loop, asyncio.BaseEventLoop)
+        mode = "wb" if name == "stdin" else "rb"
+        pipe = os.fdopen(file, mode, buffering=0, closefd=is_closed_by_file)
         if name == "stdin":
             flow, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
             self.stdin = asyncio.StreamWriter(flow, protocol, None, loop)
