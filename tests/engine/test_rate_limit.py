@@ -168,6 +168,22 @@ def test_nearly_all_of_a_bucket_is_used(
     assert len(model.refused) <= 100 + in_flight
 
 
+@pytest.mark.parametrize("size", [1.0, 4.0])
+@pytest.mark.parametrize("latency", [0.02, 0.1, 0.2])
+def test_one_request_at_a_time_uses_nearly_all_of_a_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency: float, size: float
+) -> None:
+    """A refused request waits for its turn only: no other request uses the bucket meanwhile."""
+    model = Limited(Bucket(4.0, size))
+    model.latency = latency
+    results = run(tmp_path, monkeypatch, model, 400, eval_batch_size=1, attempts=2)
+    assert errors(results) == 0
+    late = model.accepted[60:]
+    rate = len(late) / (late[-1] - late[0])
+    assert rate >= 0.9 * 4.0
+    assert len(model.refused) <= 160
+
+
 @pytest.mark.parametrize(("share", "most"), [(0.02, 2.0), (0.1, 1.5), (0.5, 6.0)])
 def test_a_slower_rate_is_not_tried_for_long_where_it_does_not_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, most: float

@@ -111,6 +111,8 @@ class EndpointRateLimit:
         self._outcomes = [0, 0]
         """Requests that were refused and accepted since the last look."""
         self._looked_at = 0.0
+        self._limited_at = 0.0
+        """When the rate was last limited after it had been free."""
         self._faster: RequestOutcomes | None = None
         self._was_closed = False
         """Whether a storm has shown, since the rate was last free, that the rate is limited."""
@@ -124,15 +126,23 @@ class EndpointRateLimit:
         """Whether requests are held back."""
         return self.rate != math.inf
 
+    @property
+    def _is_paced(self) -> bool:
+        """Whether requests are sent at a rate that was learnt from refusals."""
+        return self.is_active and not self.is_closed and self._random_share is None
+
     def wait(self, requested_wait: float | None, failures: int) -> float:
         """Return the seconds until a refused request may be sent again.
 
         `requested_wait` is the wait that the endpoint asks for. Zero and None mean an exponential
-        wait.
+        wait. But at a limited rate, a request that was refused once only waits for its turn: a
+        longer wait leaves a part of the limit unused, since it keeps its slot.
         """
         backoff = min(LONGEST_WAIT, self._retry_interval * 2.0 ** min(failures - 1, 30))
         if requested_wait is not None and requested_wait >= self._retry_interval:
             return requested_wait * self._chance.uniform(1.0, 1.25)
+        if failures == 1 and self._is_paced:
+            return requested_wait or 0.0
         return max(requested_wait or 0.0, backoff * self._chance.uniform(0.5, 1.0))
 
     def delay_seconds(self, now: float) -> float:
@@ -185,7 +195,8 @@ class EndpointRateLimit:
         sent.is_settled = True
         self._recent_refusals *= REFUSAL_DECAY
         self._count_accepted(now)
-        self._count_outcome(now, accepted=True)
+        if sent.at >= self._limited_at:  # before that, requests used what the endpoint had saved up
+            self._count_outcome(now, accepted=True)
         if not self.is_active or (self.since is not None and sent.at < self.since):
             return  # it was sent before the refusals began
         self._refusals, self.since = 0, None
@@ -231,7 +242,7 @@ class EndpointRateLimit:
         goodput = self._current_goodput(now)
         if not self.is_active:
             self.rate, self._next_send = goodput, now
-            self._looked_at = now
+            self._looked_at = self._limited_at = now
         else:
             is_near = self.rate <= MUCH_TOO_FAST * goodput
             self.rate = CUT * self.rate if is_near else max(goodput, self.rate / MUCH_TOO_FAST)
