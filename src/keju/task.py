@@ -247,7 +247,7 @@ def select_failed(config: TaskConfig) -> TaskConfig:
     requested_exams = {registry.get(name).name for name in config.datasets}
     stored_exams = [exam.name for exam in run.manifest.benchmarks]
     if requested_exams.isdisjoint(stored_exams):
-        values = {"asked": sorted(requested_exams), "sat": stored_exams}
+        values = {"requested": sorted(requested_exams), "stored": stored_exams}
         raise ConfigError("failed_of_other_exam", run=run.id, **values)
     failed = Samples(run, load=False).failures
     ids = [row.id for row in failed if row.benchmark in requested_exams]

@@ -65,7 +65,7 @@ def test_what_failed_of_another_exam_is_refused(keju: Keju, data_dir: Path) -> N
     ran = keju(*argv, "--failed-of", "first")
     assert (ran.code, ran.err) == (
         2,
-        "keju: error: --failed-of: run 'first' is of demo, not of bbh\n",
+        "keju: error: --failed-of: run 'first' contains demo, not bbh\n",
     )
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.runs01.questions import SUBJECTS
-from tests.runs10.changes import CHANGES
+from tests.runs10.changes import CHANGES, reworded
 from tests.runs10.model import answer
 from tests.support.recorded_runs import Case, Recordings, dataset_args
 
@@ -201,4 +201,4 @@ CASES = (
     ),
 )
 
-RUNS = Recordings(HERE, CASES, CHANGES, answers=answer)
+RUNS = Recordings(HERE, CASES, CHANGES, reworded, answers=answer)

@@ -25,3 +25,16 @@ CHANGES: tuple[Change, ...] = (
     Change("notebook", "*/benchmarks/0/metrics/*/n_eff", _UNEQUAL),
     Change("*large*", "/results/comparisons/*/subsets/*/p_adjusted", _ADJUSTED),
 )
+
+ENDS = {
+    "makes more, and every run must be sat anew with it": "makes more; run every model again with it"
+}
+"""How sentences ended in 1.0, and how they end today."""
+
+
+def reworded(warning: str) -> str:
+    """How a warning of 1.0 begins today."""
+    for before, now in ENDS.items():
+        if warning.endswith(before):
+            return warning.removesuffix(before) + now
+    return warning

@@ -30,7 +30,7 @@ def benchmark(name: str, folder: str | None) -> CommandOutput:
     steps = {
         f"pip install -e {_quote_path(place)}": label_text("next.install"),
         f"keju show {name}": label_text("next.first_question"),
-        f"keju eval --model scripted --datasets {name}": label_text("next.sit"),
+        f"keju eval --model scripted --datasets {name}": label_text("next.run"),
         f"keju eval --model scripted --datasets {_quote_path(module)}": label_text(
             "next.uninstalled"
         ),

@@ -308,7 +308,7 @@ def _other_exam_error(
     source: Source, exam: str | None, available_exams: Iterable[str]
 ) -> UsageError:
     names = list(dict.fromkeys(available_exams))
-    values = {"source": source, "exam": exam, "sat": names}
+    values = {"source": source, "exam": exam, "available": names}
     return UsageError("sitting_other_exam", **values, hint=did_you_mean(exam or "", names))
 
 
