@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 from perf.exam import data_dir
 from perf.measure import ROOT, NotMeasured
@@ -112,7 +112,7 @@ def walk(source: Path, *arguments: str) -> dict[Path, list[str]]:
         return files
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     """A plain reply: a label that the question has; a judge's grade."""
     wants_grade = "<grade>" in asked.text
     return "<grade>correct</grade>" if wants_grade else "Think. So the answer is (A)."

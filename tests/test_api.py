@@ -22,12 +22,12 @@ from keju.reporting.live import display_for
 from keju.runs.journal import Records
 from tests.reporting.documents import results as document
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.judged import both
-from tests.support.judged import config as judged_config
-from tests.support.replies import Asked, Plan, draw
+from tests.support.judged import candidate_or_verdict
+from tests.support.judged import judged_config as judged_config
+from tests.support.replies import EndpointRequest, Plan, draw
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 
@@ -172,7 +172,7 @@ def test_the_function_is_there_whichever_rooms_were_imported() -> None:
 
 def test_public_functions_on_a_stored_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
-    with FaultyEndpoint(Plan(answers=both)) as endpoint:
+    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as endpoint:
         keju.run_task(judged_config(tmp_path, endpoint.url, None))
         monkeypatch.setenv("KEJU_WORK_DIR", str(tmp_path))
         assert [run.id for run in keju.list_runs()] == ["r"]

@@ -25,13 +25,13 @@ from keju.runs.run import Run
 from keju.task import FinishedTask, run_exams
 from tests.cli.conftest import Keju, keju  # noqa: F401
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw, draw
+from tests.support.replies import EndpointRequest, Plan, Raw, draw
 
 SIZE = 30
 WHOLE = 6 * SIZE
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     """A fixed reply to each prompt, right about a quarter of the time."""
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
@@ -223,7 +223,7 @@ def test_a_request_that_fails_at_one_endpoint_has_its_last_attempts_at_another(
     broken = Raw(data=b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n", then="keep")
     failing: set[str] = set()
 
-    def two(asked: Asked, _attempt: int) -> Raw | None:
+    def two(asked: EndpointRequest, _attempt: int) -> Raw | None:
         # No more than two: three attempts each are too few to take the endpoint itself out.
         if draw(asked.key) < 0.2 and len(failing) < 2:
             failing.add(asked.key)

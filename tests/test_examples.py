@@ -22,7 +22,7 @@ from keju.types import Request
 from tests.cli.test_init import Plugin, install
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.local_model import real_weights
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -194,7 +194,7 @@ def test_the_plugin_is_found_once_it_is_installed(here: Path) -> None:
     assert (entry["name"], entry["n"]) == ("riddles", 50)
 
 
-def calculates(asked: Asked) -> Any:
+def calculates(asked: EndpointRequest) -> Any:
     """Knows no sum by itself, and trusts what a tool says."""
     tools = [tool["function"]["name"] for tool in asked.body.get("tools", [])]
     results = results_in(asked)
@@ -282,7 +282,7 @@ def test_the_workflow_lets_a_candidate_pass_or_not(
     steps = [step for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
     assert steps.pop(0)["name"] == INSTALLS
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         return (
             said if asked.body["model"] == workflow["env"]["CANDIDATE"] else "So the answer is (A)."
         )

@@ -14,14 +14,14 @@ from typing import Any
 
 from keju.runs.journal import FILE, Records
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 IN_FLIGHT = 16
 KILLS = 20
 SAMPLES = 2000
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 

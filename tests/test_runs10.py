@@ -39,8 +39,8 @@ def test_a_run_of_1_0_is_scored_and_exported_the_same(laid: LaidRun, keju: Keju)
 
 @checks.of(RUNS.names())
 def test_reports_and_audits_of_a_run_of_1_0_end_as_before(laid: LaidRun, keju: Keju) -> None:
-    assert laid.lost(_codes(laid), laid.codes(keju)) == []
-    assert laid.served.asked == []
+    assert laid.differences(_codes(laid), laid.codes(keju)) == []
+    assert laid.served.requests == []
 
 
 def _codes(laid: LaidRun) -> object:
@@ -59,9 +59,9 @@ def test_a_judged_run_of_1_0_keeps_its_verdicts(laid: LaidRun, keju: Keju) -> No
 
 @checks.of(RUNS.names(lambda case: case.baseline))
 def test_two_runs_of_1_0_are_compared_and_gated_the_same(laid: LaidRun, keju: Keju) -> None:
-    assert laid.lost(laid.recorded("compare"), laid.compare(keju)) == []
-    assert laid.lost(laid.recorded("gate"), laid.gate(keju)) == []
-    assert laid.served.asked == []
+    assert laid.differences(laid.recorded("compare"), laid.compare(keju)) == []
+    assert laid.differences(laid.recorded("gate"), laid.gate(keju)) == []
+    assert laid.served.requests == []
 
 
 @checks.of(["bbh", "custom", "repeated", "killed"])

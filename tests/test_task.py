@@ -17,10 +17,10 @@ from keju.runs.journal import Records
 from keju.task import run_exams
 from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     """A fixed reply to each prompt, right about a quarter of the time."""
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
@@ -168,7 +168,7 @@ def test_an_endpoint_that_refuses_every_request_is_named_early(tmp_path: Path) -
         finished = run_exams(config(endpoint, tmp_path, error_limit=0.5))
     assert finished.exit_code == 4
 
-    def refuse(asked: Asked) -> str:
+    def refuse(asked: EndpointRequest) -> str:
         return "fine"
 
     plan = Plan(answers=refuse, faults={"400": 1.0})
@@ -455,7 +455,7 @@ def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: 
 
 
 def test_much_probability_outside_the_labels_is_a_warning(tmp_path: Path) -> None:
-    def tokens(_: Asked) -> dict[str, float]:
+    def tokens(_: EndpointRequest) -> dict[str, float]:
         return {"The": math.log(0.9), "A": math.log(0.05), "B": math.log(0.03)}
 
     with FaultyEndpoint(Plan(tokens=tokens)) as endpoint:
@@ -467,7 +467,7 @@ def test_much_probability_outside_the_labels_is_a_warning(tmp_path: Path) -> Non
 
 
 def test_labels_beyond_the_first_log_probabilities_are_looked_for(tmp_path: Path) -> None:
-    def tokens(_: Asked) -> dict[str, float]:
+    def tokens(_: EndpointRequest) -> dict[str, float]:
         return {f"w{n}": math.log(0.01) for n in range(50)} | {"B": -8.0, "A": -9.0}
 
     with FaultyEndpoint(Plan(tokens=tokens, max_logprobs=1000)) as endpoint:
@@ -477,7 +477,7 @@ def test_labels_beyond_the_first_log_probabilities_are_looked_for(tmp_path: Path
 
 
 def test_replies_that_a_filter_broke_off_are_among_the_errors(tmp_path: Path) -> None:
-    def filtered(asked: Asked) -> dict[str, Any]:
+    def filtered(asked: EndpointRequest) -> dict[str, Any]:
         return {"message": {"content": "Well, I th"}, "finish_reason": "content_filter"}
 
     with FaultyEndpoint(Plan(answers=filtered)) as endpoint:

@@ -25,7 +25,7 @@ from typing import Any, Final
 from tests.benchmarks.bixbench.conftest import flat, write
 from tests.solvers.mcp.conftest import PROGRAM
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
 from keju.runs.journal import FILE, Records
@@ -117,7 +117,7 @@ def _chain(kind: str, number: int, folder: Path, scratch: Path) -> str:
     return ""
 
 
-def acts(asked: Asked) -> Any:
+def acts(asked: EndpointRequest) -> Any:
     """A model that calls its first tool once where it has one, and answers."""
     results, tools = results_in(asked), asked.body.get("tools")
     if tools and not results and len(asked.body["messages"]) < 3:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw
+from tests.support.replies import EndpointRequest, Plan, Raw
 
 from perf.soak.case import Case
 from perf.soak.wire import TEXT, Fate, Mode, modes
@@ -40,7 +40,7 @@ def cases() -> list[Case]:
 def _attack(mode: Mode, folder: Path) -> str:
     """Sit an exam at an endpoint that misbehaves; return what went wrong."""
 
-    def raw(asked: Asked, attempt: int) -> Raw | None:
+    def raw(asked: EndpointRequest, attempt: int) -> Raw | None:
         if asked.text.startswith(PREFLIGHT) and (mode.fate in ("final", "stop") or mode.lasts):
             return None
         again = mode.lasts or mode.fate != "retry"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 from perf.measure import ROOT
 from perf.soak.case import Case, Ended
@@ -84,7 +84,7 @@ def cases() -> list[Case]:
     ]
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     """What the candidate or the judge says; always the same to the same prompt."""
     chance = draw(asked.text)
     if asked.body["model"] == "judge":

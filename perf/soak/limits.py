@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw
+from tests.support.replies import EndpointRequest, Plan, Raw
 
 from perf.soak.case import keju
 
@@ -95,7 +95,7 @@ def _run(cell: Cell, folder: Path) -> str:
     folder.mkdir()
     seen, lock, first = Seen(), threading.Lock(), [0.0]
 
-    def raw(_: Asked, _attempt: int) -> Raw | None:
+    def raw(_: EndpointRequest, _attempt: int) -> Raw | None:
         with lock:
             first[0] = first[0] or monotonic()
             now = monotonic() - first[0]

@@ -27,7 +27,7 @@ from time import monotonic
 from typing import Any, Final
 
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw, draw
+from tests.support.replies import EndpointRequest, Plan, Raw, draw
 
 KNOCK: Final = "Answer with one letter"
 """How the question of the cheap call begins."""
@@ -141,13 +141,13 @@ class Witness:
             await asyncio.sleep(order.seconds)
             await self.endpoint.listen()
 
-    def _answer(self, asked: Asked) -> str:
+    def _answer(self, asked: EndpointRequest) -> str:
         text = answer(asked.key)
         if not asked.text.startswith(KNOCK):
             self.write("gave", asked.key, text=text)
         return text
 
-    def _other(self, asked: Asked) -> str:
+    def _other(self, asked: EndpointRequest) -> str:
         if not self._lasts("other"):
             self.endpoint.plan = self._usual
         if not asked.text.startswith(KNOCK):
@@ -161,7 +161,7 @@ class Witness:
         self._order = replace(self._order, requests=self._order.requests - 1)
         return True
 
-    def _raw(self, asked: Asked, attempt: int) -> Raw | None:
+    def _raw(self, asked: EndpointRequest, attempt: int) -> Raw | None:
         """What a request meets in place of a reply, if anything."""
         self.write("knocked" if asked.text.startswith(KNOCK) else "asked", asked.key)
         kind = ""

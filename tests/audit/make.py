@@ -25,7 +25,7 @@ from keju.engine.job import make_jobs
 from tests.audit.replies import WRITTEN, Written
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.recorded_replies import KNOCK
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "runs01" / "data"
@@ -113,7 +113,7 @@ class Speaker:
             free.remove(wanted[0])
             self.said[wanted[0].question] = written
 
-    def __call__(self, asked: Asked) -> str | dict[str, Any]:
+    def __call__(self, asked: EndpointRequest) -> str | dict[str, Any]:
         if asked.text == KNOCK:
             return "A"
         prompt = "\n".join(str(m["content"]) for m in asked.body["messages"])

@@ -21,7 +21,7 @@ from tests.audit.make import HERE, RUNS, laid
 from tests.audit.replies import WRITTEN
 from tests.cli.conftest import Keju, keju
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 __all__ = ["keju"]
 
@@ -252,7 +252,7 @@ def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
         pytest.skip("the recorded replies are not here")
     replies = clean_replies(exam, GOLDEN / file)
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         question = max(replies, key=asked.text.rfind)
         return replies[question][1] if question in asked.text else "A"
 
@@ -306,7 +306,7 @@ def test_a_gold_answer_that_has_changed_is_told(keju: Keju, tmp_path: Path) -> N
 def test_labels_that_are_hardly_likely_are_told(keju: Keju, tmp_path: Path) -> None:
     laid("replies", tmp_path)
 
-    def tokens(asked: Asked) -> dict[str, float]:
+    def tokens(asked: EndpointRequest) -> dict[str, float]:
         return {"A": -1.1, "The": -1.2, "So": -1.3, "B": -4.0}
 
     with FaultyEndpoint(Plan(tokens=tokens)) as endpoint:

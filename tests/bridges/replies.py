@@ -13,12 +13,12 @@ from keju.task import run_exams
 from keju.types import Score
 from tests.bridges.conftest import KEY, MODEL
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, draw
+from tests.support.replies import EndpointRequest, draw
 
 KINDS = 9
 
 
-def mixed(asked: Asked) -> str | dict[str, Any]:
+def mixed(asked: EndpointRequest) -> str | dict[str, Any]:
     """A reply that depends on nothing but the whole prompt: another prompt, another reply."""
     letter = "ABCD"[int(draw(asked.key, "letter") * 4)]
     styles: list[str | dict[str, Any]] = [

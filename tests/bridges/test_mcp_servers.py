@@ -23,7 +23,7 @@ from tests.bridges.conftest import CACHE
 from tests.cli.test_run import calculates
 from tests.solvers.mcp.conftest import opened, run, sample
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
 NODE = "mcp-node/node_modules/.bin"
@@ -175,7 +175,7 @@ def test_the_page_s_own_server_answers_a_model(
     """The filesystem server with a folder of its own, as the config file of mcpbr's page has it."""
     server = {"command": program("filesystem"), "args": ["{workdir}"]}
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         results = results_in(asked)
         if "tools" not in asked.body or "Solve" not in asked.text:
             return "OK"
@@ -205,7 +205,7 @@ def test_two_servers_with_tools_of_equal_names_in_one_arm(
         (folder / "note.txt").write_text(f"I am {side}.")
     servers = [{"name": s, "command": command, "args": [str(f)]} for s, f in sides.items()]
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         results = results_in(asked)
         if "tools" not in asked.body or "Solve" not in asked.text or results:
             return " ".join(results) or "OK"

@@ -12,7 +12,7 @@ from keju.types import Score
 from tests.bridges.conftest import KEY, Command, Ran, environment_of, run
 from tests.bridges.replies import keju_scores, mixed
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 REWARD = "score_by_protocol"
 
@@ -104,7 +104,7 @@ def test_sampling_flags_go_before_the_protocol(vf_eval: Command, data_dir: Path)
 PROMPT_OF_SUM = "7 * (8 - 3) / 4"
 
 
-def with_calculator(asked: Asked) -> str | dict[str, Any]:
+def with_calculator(asked: EndpointRequest) -> str | dict[str, Any]:
     """Calls the calculator once and answers with what it said."""
     results = [m["content"] for m in asked.body["messages"] if m["role"] == "tool"]
     return f"So the answer is {results[-1]}." if results else tool_call(PROMPT_OF_SUM)
@@ -133,7 +133,7 @@ def test_tools_are_called_until_there_is_an_answer(vf_eval: Command, data_dir: P
 
 
 def test_the_last_turn_has_to_be_an_answer(vf_eval: Command, data_dir: Path) -> None:
-    def obeys(asked: Asked) -> str | dict[str, Any]:
+    def obeys(asked: EndpointRequest) -> str | dict[str, Any]:
         return "So the answer is 5." if "tool_choice" in asked.body else tool_call("2 + 3")
 
     with FaultyEndpoint(Plan(answers=obeys)) as endpoint:
@@ -148,7 +148,7 @@ def test_the_last_turn_has_to_be_an_answer(vf_eval: Command, data_dir: Path) -> 
 def test_a_model_that_calls_in_its_last_turn_too_has_no_answer(
     vf_eval: Command, data_dir: Path
 ) -> None:
-    def insists(asked: Asked) -> dict[str, Any]:
+    def insists(asked: EndpointRequest) -> dict[str, Any]:
         return tool_call("2 + 3")
 
     with FaultyEndpoint(Plan(answers=insists)) as endpoint:
@@ -162,14 +162,14 @@ def test_a_model_that_calls_in_its_last_turn_too_has_no_answer(
     assert outcome_of(trace) == "unparsed"
 
 
-def verdict(asked: Asked) -> str:
+def verdict(asked: EndpointRequest) -> str:
     return f"<grade>{'correct' if int(asked.key, 16) % 2 else 'incorrect'}</grade>"
 
 
 def test_open_answers_are_judged_as_by_keju(
     vf_eval: Command, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said(asked: Asked) -> str:
+    def said(asked: EndpointRequest) -> str:
         return f"About {int(asked.key, 16) % 90}, with enrichment of pathway {asked.key}."
 
     monkeypatch.setenv("JUDGE_KEY", "judge-key-5678")

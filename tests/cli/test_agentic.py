@@ -23,7 +23,7 @@ from tests.benchmarks.bixbench.conftest import flat, write
 from tests.cli.conftest import Keju, Ran
 from tests.solvers.sandbox.test_kernel import PIXEL
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw
+from tests.support.replies import EndpointRequest, Plan, Raw
 from tests.support.tools import calling, results_in
 
 ROWS = [
@@ -46,11 +46,11 @@ class Model:
         self.refuses: Callable[[str, list[str]], bool] | None = None
         self.bodies: list[dict[str, Any]] = []
 
-    def __call__(self, asked: Asked) -> Any:
+    def __call__(self, asked: EndpointRequest) -> Any:
         self.bodies.append(asked.body)
         return self.script(question_in(asked), results_in(asked))
 
-    def raw(self, asked: Asked, attempt: int) -> Raw | None:
+    def raw(self, asked: EndpointRequest, attempt: int) -> Raw | None:
         """A refusal of the endpoint."""
         data = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"
         if self.refuses is None or not self.refuses(question_in(asked), results_in(asked)):
@@ -58,7 +58,7 @@ class Model:
         return Raw(data=data)
 
 
-def question_in(asked: Asked) -> str:
+def question_in(asked: EndpointRequest) -> str:
     return str(next(m["content"] for m in asked.body["messages"] if m["role"] == "user"))
 
 

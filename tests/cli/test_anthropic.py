@@ -15,7 +15,14 @@ from keju.config.address import SHORT_NAMES
 from keju.errors import EndpointError
 from tests.cli.conftest import Keju
 from tests.support.anthropic_schema import OLD
-from tests.support.anthropic_server import KEY, AnthropicServer, Raw, Said, error, tool_use
+from tests.support.anthropic_server import (
+    KEY,
+    AnthropicMessage,
+    AnthropicServer,
+    RawResponse,
+    error,
+    tool_use,
+)
 
 OPENAI_KEY = "sk-openai-never-sent-anywhere"
 DEMO = ("--datasets", "demo", "--limit", "2", "-q", "--json")
@@ -46,7 +53,7 @@ def records_of(folder: Path) -> list[dict[str, Any]]:
 def test_a_short_name_runs_and_the_manifest_says_what_was_asked(
     server: AnthropicServer, keju: Keju, tmp_path: Path
 ) -> None:
-    server.plan.answer = lambda *_: Said("So the answer is (A).", thinks="Hm.")
+    server.plan.answer = lambda *_: AnthropicMessage("So the answer is (A).", thinks="Hm.")
     ran = keju("eval", "-m", "anthropic:sonnet", *DEMO)
     assert ran.code == 0, ran.err
     assert server.refused == []
@@ -72,7 +79,7 @@ def test_a_short_name_runs_and_the_manifest_says_what_was_asked(
     codes = [notice["code"] for notice in entry["notices"]]
     assert codes.count("temperature_not_sent") == 1
     assert "thinking_in_limit" in codes
-    assert server.got == ["/v1/models/claude-sonnet-5-5"]  # read once
+    assert server.paths == ["/v1/models/claude-sonnet-5-5"]  # read once
     for record in records_of(tmp_path):
         assert record["reply"]["reasoning"] == "Hm."
         assert record["reply"]["text"] == "So the answer is (A)."
@@ -181,10 +188,10 @@ def test_faults_on_the_way_are_retried_and_counted(
     server: AnthropicServer, keju: Keju, tmp_path: Path
 ) -> None:
     faults = {
-        2: Raw(429, error("rate_limit_error", "slow down"), {"retry-after": "0.01"}),
-        3: Raw(529, error("overloaded_error", "overloaded"), {"retry-after": "0.01"}),
-        4: Raw(500, error("api_error", "oh"), {"retry-after": "0.01"}),
-        5: Raw(413, b"<html>too large</html>"),
+        2: RawResponse(429, error("rate_limit_error", "slow down"), {"retry-after": "0.01"}),
+        3: RawResponse(529, error("overloaded_error", "overloaded"), {"retry-after": "0.01"}),
+        4: RawResponse(500, error("api_error", "oh"), {"retry-after": "0.01"}),
+        5: RawResponse(413, b"<html>too large</html>"),
     }
 
     def answer(document: dict[str, Any], number: int) -> Any:
@@ -208,8 +215,8 @@ def test_a_refusal_is_refused_and_a_cut_reply_truncated(
 
     def answer(document: dict[str, Any], number: int) -> Any:
         if number % 2:
-            return Said([], "refusal", more={"stop_details": details})
-        return Said("Let me", "max_tokens")
+            return AnthropicMessage([], "refusal", extra_fields={"stop_details": details})
+        return AnthropicMessage("Let me", "max_tokens")
 
     server.plan.answer = answer
     ran = keju("eval", "-m", "anthropic:sonnet", "--eval-batch-size", "1", *DEMO)
@@ -229,7 +236,7 @@ def test_what_a_cache_kept_and_gave_is_counted_and_paid_by_its_own_price(
         "cache_creation_input_tokens": 1000,
         "cache_read_input_tokens": 10_000,
     }
-    server.plan.answer = lambda *_: Said("(A)", usage=usage)
+    server.plan.answer = lambda *_: AnthropicMessage("(A)", usage=usage)
     price = ("-s", "price={input: 10, output: 100, cached: 1, written: 12.5}")
     ran = keju("eval", "-m", "anthropic:sonnet", *price, *DEMO)
     assert ran.code == 0, ran.err
@@ -304,7 +311,7 @@ def test_a_run_is_replayed_with_the_sampling_it_had(
 
 
 def test_another_program_at_the_address_is_named(server: AnthropicServer, keju: Keju) -> None:
-    server.plan.answer = lambda *_: Raw(200, b"<html>hello</html>")
+    server.plan.answer = lambda *_: RawResponse(200, b"<html>hello</html>")
     ran = keju("eval", "-m", "anthropic:sonnet", "--retry-interval", "0.001", *DEMO)
     assert ran.code == 5
     assert "is no endpoint of Anthropic's API (" in ran.err
@@ -330,8 +337,8 @@ def test_arms_with_a_real_server_of_tools(
             names = [tool["name"] for tool in document["tools"]]
             (name,) = [each for each in names if each.endswith("__calculate")]
             call = tool_use(name, {"expression": f"{number} + 1"}, f"toolu_{number}")
-            return Said([call], thinks=f"Thought {number}.")
-        return Said("So the answer is (A).", thinks="Done.")
+            return AnthropicMessage([call], thinks=f"Thought {number}.")
+        return AnthropicMessage("So the answer is (A).", thinks="Done.")
 
     server.plan.answer = answer
     program = Path(__file__).parents[1] / "support" / "mcp_server.py"

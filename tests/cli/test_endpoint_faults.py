@@ -14,7 +14,7 @@ from keju.engine.reply_checks import is_same_model
 from keju.errors import Notice
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 Rows = Sequence[dict[str, Any]]
 SIZE = 60
@@ -43,21 +43,21 @@ def write_exam(folder: Path, rows: Rows, shots: Rows = ()) -> Path:
     return folder
 
 
-def right_letter(asked: Asked) -> str:
+def right_letter(asked: EndpointRequest) -> str:
     """The right answer to the question that a prompt asks; none to the preflight's."""
     _, found, rest = asked.text.rpartition("Number ")
     return str(question(int(rest.split()[0]))["answer"]) if found else "A"
 
 
-def well_reasoned(asked: Asked) -> str:
+def well_reasoned(asked: EndpointRequest) -> str:
     return f"This is about prompt {asked.key}. The answer is {right_letter(asked)}."
 
 
-def at_length(asked: Asked) -> str:
+def at_length(asked: EndpointRequest) -> str:
     return 20 * "I think. " + well_reasoned(asked)
 
 
-def half_right(asked: Asked) -> str:
+def half_right(asked: EndpointRequest) -> str:
     """Replies that are right for every other question, and short."""
     letter = right_letter(asked)
     return letter if int(asked.key, 16) % 2 else LABELS[LABELS.index(letter) - 1]
@@ -81,18 +81,18 @@ USUAL = {"unread_replies", "few_questions", "repeats_at_temperature_0", "cut_rep
 """Notices of version 1.0 that may come along."""
 
 
-def shifted() -> Callable[[Asked], str]:
+def shifted() -> Callable[[EndpointRequest], str]:
     """Each question gets the reply to the one before."""
     waiting = ["The answer is A."]
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         waiting.append(well_reasoned(asked))
         return waiting.pop(0)
 
     return answer
 
 
-def message(**fields: Any) -> Callable[[Asked], dict[str, Any]]:
+def message(**fields: Any) -> Callable[[EndpointRequest], dict[str, Any]]:
     return lambda _: {"content": None, **fields}
 
 
@@ -240,7 +240,7 @@ def test_predictions_that_lost_a_row_are_found(keju: Keju, exam: Path, tmp_path:
 def test_log_probabilities_that_cannot_be_right(
     tokens: dict[str, float], code: str, keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    def differing(asked: Asked) -> dict[str, float]:
+    def differing(asked: EndpointRequest) -> dict[str, float]:
         return tokens | {"D": -3.0 - int(asked.key, 16) % 1000 / 1000}
 
     ran = evaluate(keju, Plan(tokens=differing), exam, "--protocol", "letters")

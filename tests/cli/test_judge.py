@@ -17,13 +17,13 @@ from tests.cli.conftest import Keju
 from tests.support import open_exam
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.open_exam import SIZE
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 EXAM = ("--datasets", "demo", "--dataset-args", '{"demo": {"size": 2}}')
 UNITS = 12
 
 
-def grade(asked: Asked) -> str:
+def grade(asked: EndpointRequest) -> str:
     return "<grade>refused</grade>"
 
 
@@ -176,7 +176,7 @@ def test_flags_are_laid_over_the_judge_of_the_exam(
 def test_a_judge_does_not_hide_that_replies_were_cut_off(
     keju: Keju, said: str, worth: float
 ) -> None:
-    def speak(asked: Asked) -> str | dict[str, Any]:
+    def speak(asked: EndpointRequest) -> str | dict[str, Any]:
         if asked.body["model"] == "j":
             return f"<grade>{said}</grade>"
         return {"message": {"content": "Well, let me think"}, "finish_reason": "length"}

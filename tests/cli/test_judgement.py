@@ -25,7 +25,7 @@ from tests.results.fake_exam import entry_of, make_exam, make_tally
 from tests.runs01.cases import HERE
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.recorded_replies import KNOCK
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 DATA = str(HERE / "data")
 WRONG, RIGHT = "(A)", "(E)"
@@ -48,7 +48,7 @@ def snark(output: str | None, finish: str = "length", **more: Any) -> dict[str, 
 
 
 def sat(
-    keju: Keju, answers: Callable[[Asked], Any], *flags: str, exam: str = "mmlu_pro"
+    keju: Keju, answers: Callable[[EndpointRequest], Any], *flags: str, exam: str = "mmlu_pro"
 ) -> tuple[Any, list[Record]]:
     """The first entry of ``keju eval`` at an endpoint, and the journal."""
     with FaultyEndpoint(Plan(answers=answers)) as endpoint:
@@ -241,7 +241,7 @@ def test_a_server_that_gives_up_is_an_error_and_asked_again(
 ) -> None:
     keys: list[str] = []
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         """The first question never gets an answer, every other one at its second attempt."""
         keys.append(asked.key)
         never = asked.key == next((key for key in keys if key != keys[0]), "")
@@ -285,7 +285,7 @@ def test_what_0_1_took_for_an_answer_is_an_error_and_asked_again(keju: Keju) -> 
 # The headline is never a selection
 
 
-def failing(share: float) -> Callable[[Asked], Any]:
+def failing(share: float) -> Callable[[EndpointRequest], Any]:
     """Answers A, except that a share of the questions of `demo` is too long for the endpoint."""
     return lambda asked: (
         {"message": {"content": ""}, "finish_reason": "content_filter"}
@@ -426,7 +426,7 @@ def test_open_answers_without_a_judge_are_a_lower_bound_in_every_command(
 
 
 def test_a_judge_later_decides_what_exact_match_only_bounded(keju: Keju) -> None:
-    def answers(asked: Asked) -> str:
+    def answers(asked: EndpointRequest) -> str:
         judges = asked.body["model"] == "judge"
         return "<grade>correct</grade>" if judges else "It depends on the tissue."
 

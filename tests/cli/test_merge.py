@@ -20,9 +20,9 @@ from keju.benchmarks import registry
 from keju.runs.journal import FILE, Records
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.judged import JUDGED, RIGHT, both
+from tests.support.judged import JUDGED, RIGHT, candidate_or_verdict
 from tests.support.killed import killed_in
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 from tests.test_kill import environment
 
 SIZE = 40
@@ -30,7 +30,7 @@ SUBSETS = 2
 RUNS = Path("runs")
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 
@@ -340,7 +340,7 @@ def test_the_array_of_jobs_in_the_documentation_works(
 
 def test_verdicts_of_judges_are_merged(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
-    with FaultyEndpoint(Plan(answers=both)) as endpoint:
+    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as endpoint:
         words = ["eval", "-m", "m", "--api-url", endpoint.url, "--datasets", "open", "-q", "--json"]
         words += ["--judge", json.dumps({"model": "judge"}), "--no-report"]
         plain = keju(*words, "--run-id", "plain")

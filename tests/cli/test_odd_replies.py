@@ -19,7 +19,7 @@ from keju.engine.job import Job
 from keju.types import Reading
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw
+from tests.support.replies import EndpointRequest, Plan, Raw
 
 KEY = "sk-echoed-5f0c9a"
 EXAM = {"demo": {"size": 4, "subset_list": ["boolean_expressions"]}}
@@ -84,7 +84,7 @@ def test_a_status_that_passes_is_met_with_another_attempt(keju: Keju, status: st
 
 
 def test_reading_an_endless_reply_stops(keju: Keju) -> None:
-    def endless(asked: Asked, attempt: int) -> Raw | None:
+    def endless(asked: EndpointRequest, attempt: int) -> Raw | None:
         head = message(200, b"", length=False)
         return None if asked.text.startswith(PREFLIGHT) else Raw(data=head, rest=b"a" * (1 << 20))
 
@@ -113,7 +113,7 @@ def test_terminal_escapes_of_an_endpoint_are_shown_inert(keju: Keju) -> None:
 
 
 def test_a_key_that_a_reply_echoes_is_masked_everywhere(keju: Keju, tmp_path: Path) -> None:
-    def echo(asked: Asked) -> dict[str, Any]:
+    def echo(asked: EndpointRequest) -> dict[str, Any]:
         return {
             "content": f"Your key is {KEY}. {TEXT}",
             "reasoning_content": f"Bearer {KEY} and {KEY}",
@@ -154,7 +154,7 @@ def test_a_password_is_hidden_in_every_form_in_which_it_is_sent(
     echoed = " ; ".join(FORMS.values())
     refused = message(400, json.dumps({"error": {"message": echoed}}).encode())
 
-    def raw(asked: Asked, attempt: int) -> Raw | None:
+    def raw(asked: EndpointRequest, attempt: int) -> Raw | None:
         return Raw(data=refused) if as_error and asked.body.get("max_tokens") == 100 else None
 
     with FaultyEndpoint(Plan(answers=f"{echoed}\n{TEXT}", raw=raw)) as endpoint:
@@ -216,7 +216,7 @@ def test_a_key_in_the_body_is_sent_and_not_stored(keju: Keju, tmp_path: Path) ->
     body = {"api_key": KEY, "provider": {"token": f"{KEY}-2", "order": ["a"]}, "cache_key": "c1"}
     sent: list[dict[str, Any]] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         sent.append(asked.body)
         return f"{TEXT} {KEY}"
 

@@ -16,15 +16,15 @@ from keju.runs.journal import FILE, Records
 from keju.types import Answer
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.judged import JUDGED, RIGHT, both
+from tests.support.judged import JUDGED, RIGHT, candidate_or_verdict
 from tests.support.open_exam import SIZE
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 ARGS = {"size": 20, "subset_list": ["object_counting"]}
 RUN = Path("runs", "r")
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 
@@ -277,10 +277,10 @@ def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_eval_asks_no_judge_that_it_does_not_name(keju: Keju, open_exam: None) -> None:
     judges = 0
 
-    def counted(asked: Asked) -> str:
+    def counted(asked: EndpointRequest) -> str:
         nonlocal judges
         judges += asked.body["model"] == "judge"
-        return both(asked)
+        return candidate_or_verdict(asked)
 
     with FaultyEndpoint(Plan(answers=counted)) as endpoint:
         base = ("eval", "-m", "m", "--api-url", endpoint.url, "--datasets", "open", "--run-id", "r")

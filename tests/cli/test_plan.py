@@ -18,14 +18,14 @@ from tests.cli.test_compare import LOGS, SUBSETS, Evaluate
 from tests.cli.test_compare import evaluate as sit_exam
 from tests.cli.test_until import write_exam
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 __all__ = ["sit_exam"]
 
 QUIZ = "custom:quiz"
 
 
-def wordy(asked: Asked) -> str:
+def wordy(asked: EndpointRequest) -> str:
     """Replies of many lengths."""
     return "well " * int(1 + 400 * draw(asked.text) ** 3) + "Answer: A"
 

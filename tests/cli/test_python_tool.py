@@ -13,7 +13,7 @@ from tests.cli.conftest import Keju
 from tests.cli.test_run import NOT_KNOWN, SUBSET, expression_in
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.local_model import real_weights
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
 pytestmark = pytest.mark.usefixtures("_a_sandbox")
@@ -25,7 +25,7 @@ def exam(size: int, **settings: Any) -> tuple[str, ...]:
     return ("--datasets", "bbh", "--limit", str(size), "--dataset-args", json.dumps(given))
 
 
-def programs(asked: Asked) -> Any:
+def programs(asked: EndpointRequest) -> Any:
     """Solves arithmetic only by a program."""
     results, expression = results_in(asked), expression_in(asked)
     if not expression:

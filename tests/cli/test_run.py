@@ -25,7 +25,7 @@ from tests.support import anthropic_server
 from tests.support.anthropic_server import AnthropicServer, tool_use
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.mcp_server import compute
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 from tests.test_kill import environment
 
@@ -35,12 +35,12 @@ EXPRESSION = re.compile(r"(\(\(.*\)\)) =")
 NOT_KNOWN = "I cannot say"
 
 
-def expression_in(asked: Asked) -> str:
+def expression_in(asked: EndpointRequest) -> str:
     found = EXPRESSION.search(asked.text)
     return found[1] if found else ""
 
 
-def calculates(asked: Asked) -> Any:
+def calculates(asked: EndpointRequest) -> Any:
     """Solves arithmetic only with a calculator; alone only where the expression is short."""
     results, tools = results_in(asked), asked.body.get("tools", [])
     names = [t["function"]["name"] for t in tools if "calculate" in t["function"]["name"]]
@@ -54,7 +54,7 @@ def calculates(asked: Asked) -> Any:
 
 
 @contextmanager
-def endpoint(answers: Callable[[Asked], Any], **plan: Any) -> Iterator[FaultyEndpoint]:
+def endpoint(answers: Callable[[EndpointRequest], Any], **plan: Any) -> Iterator[FaultyEndpoint]:
     with FaultyEndpoint(Plan(answers=answers, **plan)) as running:
         yield running
 
@@ -116,7 +116,7 @@ def test_every_command_of_mcpbr_s_page(
         return "Thinking.\nTrue"
 
     ran: list[Ran] = []
-    with AnthropicServer(anthropic_server.Plan(answer)) as served:
+    with AnthropicServer(anthropic_server.AnthropicPlan(answer)) as served:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", served.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", anthropic_server.KEY)
         monkeypatch.setenv("KEJU_DATA_DIR", str(data_dir))
@@ -244,7 +244,7 @@ def test_a_calculator_helps_and_its_placebo_does_not(
     assert manifest["sessions"][-1]["tools"]["calc"]["calc"]["restarts"] == 0
 
 
-def half_calculates(asked: Asked) -> Any:
+def half_calculates(asked: EndpointRequest) -> Any:
     """Alone it knows multiples of three; with a calculator it loses the minus of small numbers."""
     expression, results = expression_in(asked), results_in(asked)
     names = [t["function"]["name"] for t in asked.body.get("tools", [])]
@@ -302,7 +302,7 @@ TWO_SERVERS = [
 def test_two_servers_of_one_arm_with_tools_of_equal_names(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         assert "Ask both sides" not in json.dumps(asked.body)
         if "tools" not in asked.body or not expression_in(asked):
             return "OK"
@@ -388,7 +388,7 @@ def test_which_questions_a_number_takes(keju: Keju, tmp_path: Path, data_dir: Pa
 def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
     numbers: dict[str, int] = {}
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         if not expression_in(asked):
             return "OK"
         number = numbers.setdefault(asked.text, len(numbers))
@@ -417,7 +417,7 @@ def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_d
 def test_a_server_that_ends_too_often_leaves_the_run_incomplete(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         return calling(("calc__crash", {})) if expression_in(asked) else "OK"
 
     with endpoint(answers) as served:
@@ -478,7 +478,7 @@ def test_endpoint_faults_in_the_middle_of_episodes(
 
 
 def test_nothing_is_left_after_kill_9(tmp_path: Path, data_dir: Path) -> None:
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         return calling(("calc__sleep", {"n": 60})) if expression_in(asked) else "OK"
 
     folder = tmp_path / "started"
@@ -603,7 +603,7 @@ def test_keys_without_effect_are_named_and_secrets_are_nowhere(
 ) -> None:
     monkeypatch.setenv("LICENCE_KEY", "s3cr3t-licence")
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         if not expression_in(asked):
             return "OK"
         told = results_in(asked)
@@ -642,7 +642,7 @@ def test_the_printed_command_resumes_a_run_whose_server_has_a_literal_secret(
 ) -> None:
     failing = [True]
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         if not expression_in(asked) or not failing[0]:
             return "OK"
         return calling(("calc__crash", {}))

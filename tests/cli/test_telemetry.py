@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 KEY = "sk-a-key-that-nobody-sees"
 SECRET_REPLY = "Zeppelin. The answer is (A)."
@@ -54,7 +54,7 @@ def test_prometheus_sees_what_the_run_does(keju: Keju, monkeypatch: pytest.Monke
     asked: Counter[str] = Counter()
     port = free_port()
 
-    def answer(question: Asked) -> str:
+    def answer(question: EndpointRequest) -> str:
         asked["n"] += 1
         if asked["n"] == 20:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:

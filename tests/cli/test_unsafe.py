@@ -11,13 +11,13 @@ import pytest
 from keju.runs.journal import Records
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
 EXAM = {"demo": {"size": 1, "subset_list": ["boolean_expressions"]}}
 
 
-def counting(asked: Asked) -> Any:
+def counting(asked: EndpointRequest) -> Any:
     if not results_in(asked) and "tools" in asked.body:
         return calling(("python", {"code": "print(6 * 7)"}))
     return "So the answer is True."

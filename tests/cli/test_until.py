@@ -17,7 +17,7 @@ import pytest
 from keju.runs.journal import FILE, Records
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 from tests.test_kill import environment, wait_for_records
 
 NUMBER = re.compile(r"case (\d+)")
@@ -37,16 +37,16 @@ def write_exam(folder: Path = Path("quiz"), *, sizes: dict[str, int] = SIZES, **
                 number += 1
 
 
-def right_with(chance: float, salt: str = "") -> Callable[[Asked], str]:
+def right_with(chance: float, salt: str = "") -> Callable[[EndpointRequest], str]:
     """A model that is right on a share of the questions."""
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         return "Answer: A" if draw(case_of(asked) + salt) < chance else "Answer: B"
 
     return answer
 
 
-def case_of(asked: Asked) -> str:
+def case_of(asked: EndpointRequest) -> str:
     found = NUMBER.findall(asked.text)
     return found[-1] if found else "?"
 

@@ -15,7 +15,7 @@ from keju.cli.vf_eval import RewardSummary, reward_lines
 from tests.benchmarks.bixbench.conftest import CANARY, FLAT, write
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 REWARD = re.compile(r"^reward/avg=(\S+) std=(\S+)$", re.MULTILINE)
 OPEN = '{"mode": "zero_shot", "answer_mode": "open", "max_episodes": 8}'
@@ -143,7 +143,7 @@ def test_open_answers_are_judged_where_the_key_is_set(
 ) -> None:
     asked: list[str] = []
 
-    def answers(question: Asked) -> str:
+    def answers(question: EndpointRequest) -> str:
         if question.body["model"] != "judge":
             return "some prose of 5 or 6 words"
         asked.append(question.text)

@@ -14,14 +14,14 @@ from keju.runs.journal import Records
 from keju.types import Record
 from tests.cluster.conftest import Keju, Ran, Raylets, wait_until, with_signal
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 KEY = "sk-never-to-be-seen"
 SIZE = 100
 QUESTIONS = 6 * SIZE
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 

@@ -23,15 +23,15 @@ from keju.models.registry import make_model
 from keju.runs.journal import Records
 from tests.cli.conftest import Keju
 from tests.cli.conftest import keju as keju
-from tests.support.actors import PretendedHand, pretended
+from tests.support.actors import PretendedActor, pretended
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 SIZE = 40
 QUESTIONS = 6 * SIZE
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 
@@ -90,7 +90,7 @@ def test_lost_actors_cost_nothing_but_what_they_had_in_their_hands(
 ) -> None:
     reports: Counter[int] = Counter()
 
-    def fate(worker: PretendedHand, report: ActorReport) -> str:
+    def fate(worker: PretendedActor, report: ActorReport) -> str:
         reports[worker.number] += 1
         # Two alone, since a question that is lost with three actors is an error.
         return "lost" if worker.number < 2 and reports[worker.number] == 2 else "twice"
@@ -112,13 +112,13 @@ def test_a_question_that_ends_its_actors_is_an_error_and_is_asked_again(
 ) -> None:
     """It answers so late that its actor is always lost while it is asked."""
 
-    def slow(asked: Asked) -> bool:
+    def slow(asked: EndpointRequest) -> bool:
         return draw(asked.text, "slow") < 0.01
 
     poisoned: set[int] = set()
     with FaultyEndpoint(Plan(answers=answer, latency={0.0: 0.99, 5.0: 0.01})) as endpoint:
 
-        def fate(worker: PretendedHand, report: ActorReport) -> str:
+        def fate(worker: PretendedActor, report: ActorReport) -> str:
             stuck = report.begun and not report.answers
             poisoned.update([worker.number] if stuck else [])
             return "lost" if stuck else ""
@@ -204,7 +204,7 @@ def test_what_stops_a_channel_stops_the_run(keju: Keju, monkeypatch: pytest.Monk
         endpoint.plan = Plan(answers=answer)
         reports = 0
 
-        def fate(_: PretendedHand, report: ActorReport) -> str:
+        def fate(_: PretendedActor, report: ActorReport) -> str:
             nonlocal reports
             reports += 1
             if reports == 3:

@@ -12,7 +12,7 @@ import pytest
 
 from keju import Model, Reply, Request, run_task
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 MAKE_MODEL = "keju.task.make_model"
 """What turns the name of a model into the model."""
@@ -33,7 +33,7 @@ def run_demo(folder: Path, **more: Any) -> dict[str, Any]:
 def test_no_question_is_asked_again_before_the_endpoint_allows_it(tmp_path: Path) -> None:
     waits: list[float] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         waits.append(time.monotonic() - endpoint.stats.failed_at[asked.key])
         return "So the answer is (A)."
 
@@ -46,9 +46,9 @@ def test_no_question_is_asked_again_before_the_endpoint_allows_it(tmp_path: Path
 
 def test_a_few_failures_in_a_row_do_not_pause_the_run(tmp_path: Path) -> None:
     """Where the endpoint counts as down, the engine knocks until somebody answers."""
-    knocks: list[Asked] = []
+    knocks: list[EndpointRequest] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: EndpointRequest) -> str:
         if asked.text == KNOCK:
             knocks.append(asked)
             endpoint.plan = replace(endpoint.plan, first_faults=("503",) * 7)

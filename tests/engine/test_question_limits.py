@@ -24,7 +24,7 @@ from keju.task import FinishedTask, run_exams
 from keju.types import Record
 from tests.solvers.test_arms import ARMS, answers, by_arm, config, records, source  # noqa: F401
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw, draw
+from tests.support.replies import EndpointRequest, Plan, Raw, draw
 
 TOKENS = {"prompt_tokens": 90, "completion_tokens": 60}
 BASELINE = [{"name": "baseline"}]
@@ -58,7 +58,7 @@ def test_time_cuts_a_slow_model_alike_and_says_what_to_raise(
     source: Any,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    def slow(asked: Asked, _: int) -> Raw | None:
+    def slow(asked: EndpointRequest, _: int) -> Raw | None:
         question = asked.text
         is_slow = len(question) > 80 and draw(question) < 0.5  # not the preflight
         return Raw(data=b"", delay=600.0) if is_slow else None

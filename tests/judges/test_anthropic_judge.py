@@ -12,11 +12,11 @@ from keju.benchmarks import registry
 from keju.judges.judge import make_judge_task
 from keju.results.schema import to_document
 from keju.task import run_exams
-from tests.support.anthropic_server import KEY, AnthropicServer, Plan
+from tests.support.anthropic_server import KEY, AnthropicPlan, AnthropicServer
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.judged import RIGHT, candidate, config, entry, verdict
+from tests.support.judged import RIGHT, benchmark_entry, candidate, judged_config, verdict
 from tests.support.open_exam import SIZE
-from tests.support.replies import Asked
+from tests.support.replies import EndpointRequest
 from tests.support.replies import Plan as OpenAIPlan
 
 OPENAI_KEY = "sk-of-the-candidate-0123"
@@ -29,24 +29,24 @@ def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def grade(document: dict[str, Any], number: int) -> str:
     text = "".join(block["text"] for block in document["messages"][-1]["content"])
-    return verdict(Asked("chat", {"messages": [{"role": "user", "content": text}]}, ""))
+    return verdict(EndpointRequest("chat", {"messages": [{"role": "user", "content": text}]}, ""))
 
 
 def test_a_judge_of_anthropic_s_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
-        AnthropicServer(Plan(grade)) as server,
+        AnthropicServer(AnthropicPlan(grade)) as server,
         FaultyEndpoint(OpenAIPlan(answers=candidate, key=OPENAI_KEY)) as endpoint,
     ):
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         judge = {"model": "anthropic:haiku", "api_key_var": None}
-        task = config(tmp_path, endpoint.url, judge, api_key=OPENAI_KEY)
+        task = judged_config(tmp_path, endpoint.url, judge, api_key=OPENAI_KEY)
         finished = run_exams(task)
         assert finished.exit_code == 0, finished.message
         assert server.refused == []
         assert {each["authorization"] for each in server.headers} == {f"Bearer {KEY}"}
         assert endpoint.last_headers["authorization"] == f"Bearer {OPENAI_KEY}"
-    result = entry(to_document(finished.results))
+    result = benchmark_entry(to_document(finished.results))
     assert result["metrics"]["accuracy"]["value"] == pytest.approx(RIGHT / SIZE)
     told = [n for n in result["notices"] if n["code"] == "judge_told"]
     assert told[0]["values"]["notice"]["code"] == "temperature_not_sent"
@@ -81,7 +81,7 @@ def test_where_a_judge_is_and_which_key_it_gets(
     monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://openai-like/v1")
     settings = judge | {"api_key_var": None}
-    task = config(tmp_path, "http://there/v1", settings, model=model, api_key="of-candidate")
+    task = judged_config(tmp_path, "http://there/v1", settings, model=model, api_key="of-candidate")
     assert task.judge is not None
     made = make_judge_task(task, task.judge, task.judge.model)
     assert made.api_url == address

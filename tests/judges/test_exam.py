@@ -17,7 +17,7 @@ from keju.runs.journal import Records
 from keju.task import judge_run, run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Sample, Score
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.judged import config, entry
+from tests.support.judged import benchmark_entry, judged_config
 from tests.support.replies import Plan
 
 EXAM = {"demo": {"size": 20, "subset_list": ["object_counting"]}}
@@ -72,8 +72,8 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
     (tmp_path / "r" / "records.jsonl").write_bytes(b"".join(lines))
     with FaultyEndpoint(Plan(answers="<grade>incorrect</grade>")) as judge:
         settings = {"model": "j", "api_url": judge.url}
-        judged = task.model_copy(update={"judge": config(tmp_path, "", settings).judge})
-        found = entry(judge_run(judged, tmp_path / "r", report=False).document)
+        judged = task.model_copy(update={"judge": judged_config(tmp_path, "", settings).judge})
+        found = benchmark_entry(judge_run(judged, tmp_path / "r", report=False).document)
     assert found["outcomes"]["correct"] == len(lines) == 20
 
 

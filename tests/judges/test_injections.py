@@ -13,15 +13,15 @@ from keju.judges.exam import JudgeExam, make_judge_sample
 from keju.types import Prompt, Reply, Sample
 from tests.cli.conftest import Keju, keju
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.injections import MUTE, OBEYING, QUOTING, Said, injections, obeys_tag
+from tests.support.injections import MUTE, OBEYING, QUOTING, JudgeReply, injections, obeys_tag
 from tests.support.open_exam import SIZE
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 __all__ = ["keju"]
 
 INJECTIONS = injections()
 JUDGES = OBEYING | QUOTING | MUTE
-Judge = Callable[[str, str], Said]
+Judge = Callable[[str, str], JudgeReply]
 
 
 def asked_about(answer: str) -> tuple[JudgeExam, Sample, Prompt]:
@@ -93,7 +93,7 @@ def candidate() -> Iterator[FaultyEndpoint]:
     """Gives a wrong answer with an injection to each question."""
     step = len(INJECTIONS) // SIZE
 
-    def answers(asked: Asked) -> str:
+    def answers(asked: EndpointRequest) -> str:
         number = re.fullmatch(r"What follows (\d+)\?", asked.text)
         return INJECTIONS[int(number[1]) * step] if number else "A"
 
@@ -117,7 +117,7 @@ def test_a_run_is_judged_without_a_word_of_its_answers(
     outcomes: dict[str, int],
     failed: dict[str, int],
 ) -> None:
-    def verdict(asked: Asked) -> dict[str, Any]:
+    def verdict(asked: EndpointRequest) -> dict[str, Any]:
         said = judge(asked.text, "")
         return {
             "message": {"role": "assistant", "content": said.text},

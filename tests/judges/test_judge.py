@@ -11,14 +11,14 @@ from keju.config import JudgeConfig
 from keju.errors import ConfigError, EndpointError, Notice
 from keju.judges.judge import Judge, make_judge_task
 from keju.judges.stage import JudgePanel
-from tests.support.judged import config
+from tests.support.judged import judged_config
 
 URL = "http://127.0.0.1:8000/v1"
 OWN, FOREIGN, NAMED = "sk-candidate-01", "sk-foreign-02", "sk-named-03"
 
 
 def key_of(folder: Path, judge: dict[str, Any], api_key: str | None = OWN) -> str | None:
-    task = config(folder, URL, None, api_key=api_key)
+    task = judged_config(folder, URL, None, api_key=api_key)
     key = make_judge_task(task, JudgeConfig(**{"model": "j"} | judge), "j").api_key
     return key.get_secret_value() if key is not None else None
 
@@ -92,14 +92,16 @@ ITSELF, NAMESAKE = "is the candidate itself", "has the candidate's name at anoth
 def test_a_judge_that_is_the_candidate_is_known_by_any_spelling(
     tmp_path: Path, judge: dict[str, Any], told: list[str]
 ) -> None:
-    task = config(tmp_path, URL, judge)
+    task = judged_config(tmp_path, URL, judge)
     assert task.judge is not None
     warnings = JudgePanel(task, task.judge, []).notices()
     assert [warning.text().partition(":")[0] for warning in warnings] == told
 
 
 def test_a_port_that_goes_unsaid_is_the_same_port(tmp_path: Path) -> None:
-    task = config(tmp_path, "https://there/v1", {"model": "m", "api_url": "https://there:443/v1"})
+    task = judged_config(
+        tmp_path, "https://there/v1", {"model": "m", "api_url": "https://there:443/v1"}
+    )
     assert task.judge is not None
     assert any(ITSELF in warning.text() for warning in JudgePanel(task, task.judge, []).notices())
 
@@ -112,7 +114,7 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(
 ) -> None:
     for make in (
         lambda: JudgeConfig(model="j", api_key_var=value),
-        lambda: config(tmp_path, URL, {"api_key_var": value}),
+        lambda: judged_config(tmp_path, URL, {"api_key_var": value}),
     ):
         with pytest.raises(ConfigError) as caught:
             make()
@@ -123,7 +125,7 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(
 
 def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
     def told(**judge: Any) -> bool:
-        task = config(tmp_path, URL, judge)
+        task = judged_config(tmp_path, URL, judge)
         assert task.judge is not None
         warnings = list(JudgePanel(task, task.judge, []).notices())
         return any(
@@ -138,7 +140,10 @@ def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
 def test_every_warning_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JK", raising=False)
     named = JudgeConfig(model="m", api_key_var="JK", api_url="http://there/v1")
-    here, there = config(tmp_path, URL, None), config(tmp_path, URL, None, api_key=OWN)
+    here, there = (
+        judged_config(tmp_path, URL, None),
+        judged_config(tmp_path, URL, None, api_key=OWN),
+    )
     judges = [
         Judge(here, JudgeConfig(model="m"), "m"),
         Judge(here, named, "m", is_second=True),
@@ -185,7 +190,7 @@ SETTINGS = {"key": "K", "address": "--api-url", "address_and_model": "--api-url 
 def test_an_error_names_the_settings_of_the_judge(
     tmp_path: Path, code: str, at_its_own: str, at_the_candidates: str
 ) -> None:
-    task = config(tmp_path, URL, None)
+    task = judged_config(tmp_path, URL, None)
     error = EndpointError(code, url=URL, status=401, problem="no", model="j", **SETTINGS)
     for settings, advice in (
         (JudgeConfig(model="j", api_url="http://there/v1"), at_its_own),

@@ -25,15 +25,15 @@ from tests.support.judged import (
     JUDGED,
     KEY,
     RIGHT,
-    both,
+    benchmark_entry,
     candidate,
-    config,
-    entry,
-    parts,
+    candidate_or_verdict,
+    judged_config,
+    prompt_blocks,
     verdict,
 )
 from tests.support.open_exam import SIZE, OpenExam
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=both)) as running:
+    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as running:
         yield running
 
 
@@ -56,9 +56,9 @@ DEMO: dict[str, Any] = {
 def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) -> None:
     """The reply names the right option in words that no reader can read, or a wrong letter."""
 
-    def words(asked: Asked) -> str:
+    def words(asked: EndpointRequest) -> str:
         if asked.body["model"] == "judge":
-            shown = parts(asked)
+            shown = prompt_blocks(asked)
             right = shown.answer.startswith("My pick")
             return f"<grade>{'correct' if right else 'incorrect'}</grade>"
         if draw(asked.text) < 0.5:
@@ -66,8 +66,12 @@ def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) ->
         return f"So the answer is ({'ABCD'[int(draw(asked.text, 'letter') * 4)]})."
 
     with FaultyEndpoint(Plan(answers=words)) as endpoint:
-        plain = entry(run_exams(config(tmp_path, endpoint.url, None, run_id="p", **DEMO)).document)
-        found = entry(run_exams(config(tmp_path, endpoint.url, {}, **DEMO)).document)
+        plain = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, None, run_id="p", **DEMO)).document
+        )
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {}, **DEMO)).document
+        )
         prompt = endpoint.last_body["messages"][-1]["content"]
     missed = plain["outcomes"]["unparsed"]
     assert missed > 0
@@ -86,39 +90,43 @@ def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) ->
 
 
 def test_what_a_rule_decides_no_judge_can_overturn(tmp_path: Path) -> None:
-    def hostile(asked: Asked) -> str:
+    def hostile(asked: EndpointRequest) -> str:
         judge = asked.body["model"] == "judge"
         return "<grade>incorrect</grade>" if judge else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=hostile)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {"strategy": "llm"})).document
+        )
     assert found["judge"]["judged"] == JUDGED
     assert found["outcomes"]["correct"] == SIZE - JUDGED
 
 
 def test_errors_and_empty_answers_are_not_handed_in(tmp_path: Path) -> None:
-    def sparse(asked: Asked) -> str | dict[str, Any]:
+    def sparse(asked: EndpointRequest) -> str | dict[str, Any]:
         if asked.body["model"] == "judge":
             return verdict(asked)
         return {"content": ""} if "0?" in asked.text else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=sparse)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {"strategy": "llm"})).document
+        )
     empty = sum(n % 10 == 0 for n in range(SIZE))
     assert found["judge"]["judged"] == sum(n % 3 != 2 and n % 10 != 0 for n in range(SIZE))
     assert found["outcomes"]["unparsed"] == empty
 
 
 def test_a_continuous_judge_gives_shares(tmp_path: Path) -> None:
-    def shares(asked: Asked) -> str:
+    def shares(asked: EndpointRequest) -> str:
         if asked.body["model"] != "judge":
             return candidate(asked)
-        number = int(parts(asked).target or 0)
+        number = int(prompt_blocks(asked).target or 0)
         return f"<score>{['.5', '0.25', '1.7'][number % 3]}</score>"
 
     with FaultyEndpoint(Plan(answers=shares)) as endpoint:
         settings = {"continuous": True, "strategy": "llm"}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
+        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, settings)).document)
     # The target's very text, a third of the answers, is right by rule: no judge is asked.
     values = [1.0 if n % 3 == 2 else [0.5, 0.25, 1.0][(n + 1) % 3] for n in range(SIZE)]
     assert found["metrics"]["mean_score"]["value"] == pytest.approx(sum(values) / SIZE)
@@ -128,7 +136,7 @@ def test_a_continuous_judge_gives_shares(tmp_path: Path) -> None:
 
 
 def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
-    def moody(asked: Asked) -> str:
+    def moody(asked: EndpointRequest) -> str:
         """Wrong in one of three repeats, told apart by their seeds."""
         if asked.body["model"] != "judge":
             return candidate(asked)
@@ -139,7 +147,9 @@ def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
         return f"<grade>{turned}</grade>"
 
     with FaultyEndpoint(Plan(answers=moody)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"repeats": 3})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {"repeats": 3})).document
+        )
         assert len({r.hash for r in Records(tmp_path / "r", file=VERDICTS)}) == 3 * JUDGED
     assert found["outcomes"]["correct"] == RIGHT
     assert found["judge"]["repeats"] == 3
@@ -147,7 +157,7 @@ def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
 
 
 def test_ties_and_doubts_are_counted_and_shown(tmp_path: Path) -> None:
-    def moody(asked: Asked) -> str:
+    def moody(asked: EndpointRequest) -> str:
         """Of two repeats one is wrong; the other names both grades before its own."""
         if asked.body["model"] != "judge":
             return candidate(asked)
@@ -156,8 +166,8 @@ def test_ties_and_doubts_are_counted_and_shown(tmp_path: Path) -> None:
         return turned if asked.body.get("seed") else f"Not {turned}, but\n{honest}"
 
     with FaultyEndpoint(Plan(answers=moody)) as endpoint:
-        finished = run_exams(config(tmp_path, endpoint.url, {"repeats": 2}))
-    found = entry(finished.document)
+        finished = run_exams(judged_config(tmp_path, endpoint.url, {"repeats": 2}))
+    found = benchmark_entry(finished.document)
     assert found["outcomes"]["correct"] == RIGHT
     assert (found["judge"]["ties"], found["judge"]["doubts"]) == (JUDGED, JUDGED)
     assert found["judge"]["agreement"]["self_consistency"] == 0.0
@@ -169,7 +179,7 @@ def test_ties_and_doubts_are_counted_and_shown(tmp_path: Path) -> None:
     assert f"0.00 % of pairs among 2 repeats; {JUDGED} ties" in page
     assert re.search(rf"Verdicts in doubt.{{,200}}<td>{JUDGED}</td>", page, re.S)
     scored = to_document(score_run(Run(tmp_path / "r")))
-    assert entry(scored)["judge"] == found["judge"]
+    assert benchmark_entry(scored)["judge"] == found["judge"]
 
 
 def printed(results: Results) -> str:
@@ -180,13 +190,15 @@ def printed(results: Results) -> str:
 
 
 def test_a_second_judge_measures_agreement_and_decides_nothing(tmp_path: Path) -> None:
-    def two(asked: Asked) -> str:
+    def two(asked: EndpointRequest) -> str:
         if asked.body["model"] == "strict":
             return "<grade>incorrect</grade>"
-        return both(asked)
+        return candidate_or_verdict(asked)
 
     with FaultyEndpoint(Plan(answers=two)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"second": "strict"})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {"second": "strict"})).document
+        )
     assert found["outcomes"]["correct"] == RIGHT
     wrong = SIZE - RIGHT
     assert found["judge"]["agreement"]["second"] == {
@@ -202,12 +214,12 @@ def test_a_second_judge_measures_agreement_and_decides_nothing(tmp_path: Path) -
 
 
 def test_a_second_judge_without_verdicts_is_told(tmp_path: Path) -> None:
-    def two(asked: Asked) -> str:
-        return "Hard to say." if asked.body["model"] == "mute" else both(asked)
+    def two(asked: EndpointRequest) -> str:
+        return "Hard to say." if asked.body["model"] == "mute" else candidate_or_verdict(asked)
 
     with FaultyEndpoint(Plan(answers=two)) as endpoint:
         settings = {"second": "mute", "attempts": 1}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
+        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, settings)).document)
     assert found["judge"]["agreement"]["second"]["n"] == 0
     told = f"the second judge has no verdict on {JUDGED} of {JUDGED} answers"
     assert any(warning.startswith(told) for warning in found["warnings"])
@@ -218,7 +230,9 @@ def test_a_variable_that_is_named_and_not_set_is_told(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told(run_id: str, **more: Any) -> list[str]:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {}, run_id=run_id, **more)).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {}, run_id=run_id, **more)).document
+        )
         return [warning for warning in found["warnings"] if "is not set" in warning]
 
     monkeypatch.delenv(KEY, raising=False)
@@ -242,18 +256,18 @@ def labelled_file(folder: Path, *, right: int, wrong: int) -> str:
 
 
 def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
-    def harsh(asked: Asked) -> str:
+    def harsh(asked: EndpointRequest) -> str:
         """Calls a fifth of the right answers wrong."""
         if asked.body["model"] != "judge":
             return candidate(asked)
-        return "<grade>incorrect</grade>" if "5" in parts(asked).answer else verdict(asked)
+        return "<grade>incorrect</grade>" if "5" in prompt_blocks(asked).answer else verdict(asked)
 
     with FaultyEndpoint(Plan(answers=harsh)) as endpoint:
         path = labelled_file(tmp_path, right=10, wrong=5)
         settings = {"strategy": "llm", "labelled": path, "price": {"input": 1.0, "output": 2.0}}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
+        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, settings)).document)
         asked = endpoint.stats.requests
-        run_exams(config(tmp_path, endpoint.url, settings))
+        run_exams(judged_config(tmp_path, endpoint.url, settings))
         assert endpoint.stats.requests == asked
     paid = [r.reply.usage for r in Records(tmp_path / "r", file=VERDICTS)]
     used, known = found["judge"]["usage"], found["judge"]["labelled"]
@@ -291,19 +305,21 @@ def test_a_labelled_answer_may_name_its_question_as_the_benchmark_does(
     path = tmp_path / "labelled.jsonl"
     rows = [{"id": name, "answer": "I say 4", "correct": True} for name in ("3", "open_3")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = entry(run_exams(config(tmp_path, endpoint.url, {"labelled": str(path)})).document)
+    found = benchmark_entry(
+        run_exams(judged_config(tmp_path, endpoint.url, {"labelled": str(path)})).document
+    )
     assert found["judge"]["quality"]["sensitivity"] == 1.0
     path.write_text(json.dumps(rows[0] | {"id": "x"}) + "\n")
     with pytest.raises(DataError, match="no exam of this run has a question 'x'"):
-        run_exams(config(tmp_path, endpoint.url, {"labelled": str(path)}))
+        run_exams(judged_config(tmp_path, endpoint.url, {"labelled": str(path)}))
 
 
 def test_only_what_the_judge_decided_is_corrected(tmp_path: Path) -> None:
-    def shy(asked: Asked) -> str:
+    def shy(asked: EndpointRequest) -> str:
         """Wrong about answers with a 5 or a 9; silent about every fourth question of the exam."""
         if asked.body["model"] != "judge":
             return candidate(asked)
-        shown = parts(asked)
+        shown = prompt_blocks(asked)
         if "It is" in shown.answer and int(shown.target) % 4 == 0:
             return "Hard to say."
         if "9" in shown.answer:
@@ -312,7 +328,7 @@ def test_only_what_the_judge_decided_is_corrected(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=shy)) as endpoint:
         settings = {"labelled": labelled_file(tmp_path, right=10, wrong=6), "attempts": 1}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
+        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, settings)).document)
     metric = found["metrics"]["accuracy_judge_corrected"]
     judged, by_rule = found["judge"]["judged"], SIZE - JUDGED
     assert found["judge"]["ungraded"] == JUDGED - judged > 0
@@ -325,24 +341,28 @@ def test_only_what_the_judge_decided_is_corrected(tmp_path: Path) -> None:
 
 
 def test_a_judge_no_better_than_chance_is_named_and_corrects_nothing(tmp_path: Path) -> None:
-    def kind(asked: Asked) -> str:
+    def kind(asked: EndpointRequest) -> str:
         return "<grade>correct</grade>" if asked.body["model"] == "judge" else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=kind)) as endpoint:
         settings = {"labelled": labelled_file(tmp_path, right=4, wrong=4)}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
+        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, settings)).document)
     assert "accuracy_judge_corrected" not in found["metrics"]
     assert any("no better than chance" in warning for warning in found["warnings"])
 
 
 def test_a_model_that_judges_itself_is_named(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    def same(asked: Asked) -> str:
-        return verdict(asked) if parts(asked).question else candidate(asked)
+    def same(asked: EndpointRequest) -> str:
+        return verdict(asked) if prompt_blocks(asked).question else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=same)) as own:
-        found = entry(run_exams(config(tmp_path, own.url, {"model": "m"})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, own.url, {"model": "m"})).document
+        )
     assert any("the candidate itself" in warning for warning in found["warnings"])
-    other = entry(run_exams(config(tmp_path, endpoint.url, {}, run_id="other")).document)
+    other = benchmark_entry(
+        run_exams(judged_config(tmp_path, endpoint.url, {}, run_id="other")).document
+    )
     assert not any("the candidate itself" in warning for warning in other["warnings"])
 
 
@@ -350,15 +370,21 @@ def test_a_model_that_judges_itself_is_named(endpoint: FaultyEndpoint, tmp_path:
 def test_an_answer_cannot_grade_itself_through_a_judge_that_repeats_it(
     tmp_path: Path, attack: str
 ) -> None:
-    def echo(asked: Asked) -> str:
-        return parts(asked).answer if asked.body["model"] == "judge" else attack
+    def echo(asked: EndpointRequest) -> str:
+        return prompt_blocks(asked).answer if asked.body["model"] == "judge" else attack
 
-    def echo_and_judge(asked: Asked) -> str:
-        return f"{echo(asked)}\n<grade>incorrect</grade>" if parts(asked).question else attack
+    def echo_and_judge(asked: EndpointRequest) -> str:
+        return (
+            f"{echo(asked)}\n<grade>incorrect</grade>" if prompt_blocks(asked).question else attack
+        )
 
     with FaultyEndpoint(Plan(answers=echo)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"attempts": 1})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {"attempts": 1})).document
+        )
         assert found["outcomes"]["ungraded"] == SIZE
         endpoint.plan = Plan(answers=echo_and_judge)
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"attempts": 1})).document)
+        found = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, {"attempts": 1})).document
+        )
         assert found["outcomes"]["incorrect"] == SIZE

@@ -18,8 +18,17 @@ from keju.runs.journal import VERDICTS
 from keju.task import judge_run, run_exams
 from tests.support import open_exam
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.judged import JUDGED, KEY, RIGHT, both, candidate, config, entry, verdict
-from tests.support.replies import Asked, Plan
+from tests.support.judged import (
+    JUDGED,
+    KEY,
+    RIGHT,
+    benchmark_entry,
+    candidate,
+    candidate_or_verdict,
+    judged_config,
+    verdict,
+)
+from tests.support.replies import EndpointRequest, Plan
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +38,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=both)) as running:
+    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as running:
         yield running
 
 
@@ -42,25 +51,25 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     run = tmp_path / "r"
-    run_exams(config(tmp_path, endpoint.url, {}))
+    run_exams(judged_config(tmp_path, endpoint.url, {}))
     before, manifest = stored(run), json.loads((run / "manifest.json").read_text())
     with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other:
         judge: dict[str, Any] = {"model": "j2", "api_url": other.url, "eval_batch_size": 1}
         short = judge | {"budget": {"requests": 5}}
-        stopped = judge_run(config(tmp_path, endpoint.url, short), run)
+        stopped = judge_run(judged_config(tmp_path, endpoint.url, short), run)
         assert stopped.exit_code == 4
         assert "the judge 'j2': " in stopped.message
         assert "the earlier results stay" in stopped.message
         assert '"j2"' in stopped.resume_command
-        assert entry(stopped.document)["outcomes"]["correct"] == RIGHT
+        assert benchmark_entry(stopped.document)["outcomes"]["correct"] == RIGHT
         assert stored(run) == before
         now = json.loads((run / "manifest.json").read_text())
         assert (now["config"], now["complete"]) == (manifest["config"], True)
         assert now["judges"]["j2"]["sessions"][0]["requests"] == 5
-        done = judge_run(config(tmp_path, endpoint.url, judge), run)
+        done = judge_run(judged_config(tmp_path, endpoint.url, judge), run)
         assert other.stats.requests == JUDGED + 2
     assert done.exit_code == 0
-    assert entry(done.document)["outcomes"]["refused"] == JUDGED
+    assert benchmark_entry(done.document)["outcomes"]["refused"] == JUDGED
     now = json.loads((run / "manifest.json").read_text())
     assert (now["graded_by"]["model"], now["complete"]) == ("j2", True)
     assert now["config"]["judge"]["model"] == "judge"
@@ -69,11 +78,11 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
 def test_a_first_grading_that_stops_leaves_what_it_has(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    run_exams(config(tmp_path, endpoint.url, None))
+    run_exams(judged_config(tmp_path, endpoint.url, None))
     judge = {"budget": {"requests": 5}, "eval_batch_size": 1}
-    stopped = judge_run(config(tmp_path, endpoint.url, judge), tmp_path / "r")
+    stopped = judge_run(judged_config(tmp_path, endpoint.url, judge), tmp_path / "r")
     assert stopped.exit_code == 4
-    assert entry(stopped.document)["judge"]["judged"] == 5
+    assert benchmark_entry(stopped.document)["judge"]["judged"] == 5
     assert json.loads((tmp_path / "r" / "results.json").read_text())["complete"] is False
 
 
@@ -83,7 +92,7 @@ def test_what_was_set_up_for_one_judge_does_not_pass_to_another(tmp_path: Path) 
         "continuous": True, "price": {"input": 1.0, "output": 2.0}, "api_url": "http://there/v1",
         "generation_config": {"temperature": 1.0, "extra_body": {"x": 1}}, "attempts": 2,
     }  # fmt: skip
-    task = config(tmp_path, "http://127.0.0.1:9/v1", own)
+    task = judged_config(tmp_path, "http://127.0.0.1:9/v1", own)
     assert task.judge is not None
     assert complete_settings(task, {"strategy": "llm"}) == {"strategy": "llm"}
     assert complete_settings(task, {"model": "judge"}) == {"model": "judge"}
@@ -106,7 +115,7 @@ def test_what_was_set_up_for_one_judge_does_not_pass_to_another(tmp_path: Path) 
 
 
 def test_a_judge_that_is_named_is_asked(tmp_path: Path) -> None:
-    task = config(tmp_path, "http://127.0.0.1:9/v1", {"strategy": "rule"})
+    task = judged_config(tmp_path, "http://127.0.0.1:9/v1", {"strategy": "rule"})
     for model in ("judge", "j2"):
         assert complete_settings(task, {"model": model})["strategy"] == "llm_recall"
         assert complete_settings(task, {"model": model, "strategy": "llm"})["strategy"] == "llm"
@@ -119,7 +128,7 @@ def test_an_address_is_told_by_the_judges_own_setting(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     with pytest.raises(EndpointError) as caught:
-        run_exams(config(tmp_path, endpoint.url, {"api_url": "http://127.0.0.1:9/v1"}))
+        run_exams(judged_config(tmp_path, endpoint.url, {"api_url": "http://127.0.0.1:9/v1"}))
     assert "check judge.api_url (or llm_judge_base_url)" in str(caught.value)
     assert "--api-url" not in str(caught.value)
 
@@ -134,7 +143,7 @@ def test_a_variable_that_is_named_and_not_set_is_told_in_the_refusal(
         FaultyEndpoint(plan) as judge,
         pytest.raises(EndpointError) as caught,
     ):
-        run_exams(config(tmp_path, good.url, {"api_url": judge.url}))
+        run_exams(judged_config(tmp_path, good.url, {"api_url": judge.url}))
     assert f"set {KEY} (the judge's api_key_var names {KEY}, which is not set" in str(caught.value)
 
 
@@ -142,8 +151,8 @@ def test_settings_are_laid_over_the_judge_that_the_exam_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "http://127.0.0.1:9/v1"
-    own = config(tmp_path, url, {}).judge
-    task = config(tmp_path, url, None)
+    own = judged_config(tmp_path, url, {}).judge
+    task = judged_config(tmp_path, url, None)
     assert complete_settings(task, {"repeats": 3}) == {"repeats": 3}
     monkeypatch.setattr(open_exam, "JUDGE", own)
     expected = {"model": "judge", "api_key_var": KEY, "repeats": 3}
@@ -161,7 +170,7 @@ def test_a_refused_key_is_told_by_the_variable_of_the_judge_alone(
         FaultyEndpoint(plan) as judge,
         pytest.raises(EndpointError) as caught,
     ):
-        run_exams(config(tmp_path, good.url, {"api_url": judge.url}))
+        run_exams(judged_config(tmp_path, good.url, {"api_url": judge.url}))
     told = str(caught.value)
     assert f"set {KEY}" in told
     assert "OPENAI_API_KEY" not in told
@@ -169,12 +178,12 @@ def test_a_refused_key_is_told_by_the_variable_of_the_judge_alone(
 
 
 def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
-    def answers(asked: Asked) -> str:
+    def answers(asked: EndpointRequest) -> str:
         return candidate(asked) if asked.body["model"] == "m" else verdict(asked)
 
     with FaultyEndpoint(Plan(answers=answers)) as endpoint:
         short = {"second": "k", "budget": {"requests": JUDGED + 3}, "eval_batch_size": 1}
-        stopped = run_exams(config(tmp_path, endpoint.url, short))
+        stopped = run_exams(judged_config(tmp_path, endpoint.url, short))
     assert stopped.exit_code == 4
     assert stopped.message.startswith("the second judge 'k': ")
 
@@ -182,18 +191,20 @@ def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
 def test_a_resumed_run_keeps_the_judge_that_graded_it(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    run_exams(config(tmp_path, endpoint.url, None))
-    judged = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
+    run_exams(judged_config(tmp_path, endpoint.url, None))
+    judged = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
     asked = endpoint.stats.requests
-    again = run_exams(config(tmp_path, endpoint.url, None, resume=True))
+    again = run_exams(judged_config(tmp_path, endpoint.url, None, resume=True))
     assert again.exit_code == 0
-    assert entry(again.document)["judge"]["judged"] == JUDGED
-    assert entry(again.document)["outcomes"] == entry(judged.document)["outcomes"]
+    assert benchmark_entry(again.document)["judge"]["judged"] == JUDGED
+    assert (
+        benchmark_entry(again.document)["outcomes"] == benchmark_entry(judged.document)["outcomes"]
+    )
     assert endpoint.stats.requests == asked
 
 
 def test_a_key_does_not_pass_to_another_address(tmp_path: Path) -> None:
-    task = config(tmp_path, "http://127.0.0.1:9/v1", {"api_url": "http://127.0.0.1:8/v1"})
+    task = judged_config(tmp_path, "http://127.0.0.1:9/v1", {"api_url": "http://127.0.0.1:8/v1"})
     there, elsewhere = {"api_url": "http://127.0.0.1:8/v1"}, {"api_url": "http://127.0.0.2:8/v1"}
     assert complete_settings(task, there) == there
     assert complete_settings(task, elsewhere) == {"api_key_var": None} | elsewhere

@@ -35,16 +35,16 @@ from tests.support.judged import (
     KEY,
     PREFLIGHTS,
     RIGHT,
-    both,
+    benchmark_entry,
     candidate,
-    config,
-    entry,
-    parts,
+    candidate_or_verdict,
+    judged_config,
+    prompt_blocks,
     verdict,
     wait_for,
 )
 from tests.support.open_exam import SIZE, OpenExam
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=both)) as running:
+    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as running:
         yield running
 
 
@@ -62,9 +62,9 @@ def test_undecided_answers_are_graded_by_the_judge(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     price = {"input": 2.0, "output": 4.0}
-    finished = run_exams(config(tmp_path, endpoint.url, {"price": price}))
+    finished = run_exams(judged_config(tmp_path, endpoint.url, {"price": price}))
     assert finished.exit_code == 0
-    found = entry(finished.document)
+    found = benchmark_entry(finished.document)
     assert found["outcomes"]["correct"] == RIGHT
     assert found["outcomes"]["incorrect"] == SIZE - RIGHT
     judge = found["judge"]
@@ -82,7 +82,7 @@ def test_undecided_answers_are_graded_by_the_judge(
 def test_verdicts_are_records_of_their_own_journal(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    run_exams(config(tmp_path, endpoint.url, {}))
+    run_exams(judged_config(tmp_path, endpoint.url, {}))
     verdicts = list(Records(tmp_path / "r", file=VERDICTS))
     assert len(verdicts) == JUDGED
     for record in verdicts:
@@ -107,7 +107,7 @@ def test_without_a_judge_undecided_answers_stay_ungraded(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     for judge in (None, {"strategy": "rule"}):
-        found = entry(run_exams(config(tmp_path, endpoint.url, judge)).document)
+        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, judge)).document)
         assert found["outcomes"]["ungraded"] == JUDGED
         assert "judge" not in found
         assert not (tmp_path / "r" / VERDICTS).exists()
@@ -118,9 +118,9 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
     judged: Counter[str] = Counter()
     lied = 0
 
-    def unreliable(asked: Asked) -> str:
+    def unreliable(asked: EndpointRequest) -> str:
         nonlocal lied
-        if not parts(asked).question:
+        if not prompt_blocks(asked).question:
             return "A"
         judged[asked.key] += 1
         if draw(asked.key, judged[asked.key]) < 0.15:
@@ -140,10 +140,10 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
         outage = threading.Thread(target=break_down)
         outage.start()
         judge = {"api_url": faulty.url, "attempts": 10, "eval_batch_size": 2}
-        finished = run_exams(config(tmp_path, good.url, judge))
+        finished = run_exams(judged_config(tmp_path, good.url, judge))
         outage.join()
     assert finished.exit_code == 0
-    found = entry(finished.document)
+    found = benchmark_entry(finished.document)
     assert found["outcomes"] == {
         "correct": RIGHT, "incorrect": SIZE - RIGHT, "unparsed": 0, "truncated": 0,
         "refused": 0, "ungraded": 0, "error": 0,
@@ -159,16 +159,16 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
 
 
 def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Path) -> None:
-    def mute(asked: Asked) -> str:
+    def mute(asked: EndpointRequest) -> str:
         return "Hard to say."
 
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(Plan(answers=mute)) as bad:
-        finished = run_exams(config(tmp_path, good.url, {"api_url": bad.url, "attempts": 3}))
+        finished = run_exams(judged_config(tmp_path, good.url, {"api_url": bad.url, "attempts": 3}))
         assert bad.stats.requests == 3 * JUDGED + PREFLIGHTS
-        paid = entry(finished.document)["judge"]["usage"]["input_tokens"]
+        paid = benchmark_entry(finished.document)["judge"]["usage"]["input_tokens"]
         assert finished.exit_code == 4
         assert f"no verdict on {JUDGED} of {JUDGED}" in finished.message
-        found = entry(finished.document)
+        found = benchmark_entry(finished.document)
         assert found["outcomes"]["ungraded"] == JUDGED
         assert found["outcomes"]["incorrect"] == 0
         assert any("no verdict" in warning for warning in found["warnings"])
@@ -178,9 +178,9 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
         once = sum(len(asked.reply.text) // 4 for asked in records)
         assert sum(record.reply.usage.output for record in records) == 3 * once
         bad.plan = Plan(answers=verdict)
-        again = run_exams(config(tmp_path, good.url, {"api_url": bad.url}))
+        again = run_exams(judged_config(tmp_path, good.url, {"api_url": bad.url}))
     assert again.exit_code == 0
-    assert entry(again.document)["outcomes"]["correct"] == RIGHT
+    assert benchmark_entry(again.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) -> None:
@@ -194,26 +194,26 @@ def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) 
 
             death = threading.Thread(target=die)
             death.start()
-            finished = run_exams(config(tmp_path, good.url, settings))
+            finished = run_exams(judged_config(tmp_path, good.url, settings))
             death.join()
             assert finished.exit_code == 4
             assert "stayed down" in finished.message
             assert "--resume" in finished.resume_command
-            found = entry(finished.document)
+            found = benchmark_entry(finished.document)
             kept = found["judge"]["judged"]
             assert 5 <= kept < JUDGED
             assert found["outcomes"]["ungraded"] == JUDGED - kept
             assert json.loads((tmp_path / "r" / "results.json").read_text())["complete"] is False
-            again = run_exams(config(tmp_path, good.url, settings, resume=True))
+            again = run_exams(judged_config(tmp_path, good.url, settings, resume=True))
             assert again.exit_code == 4
             assert "the judge 'judge'" in again.message
-            assert entry(again.document)["judge"]["judged"] == kept
+            assert benchmark_entry(again.document)["judge"]["judged"] == kept
             judge.up()
-            last = run_exams(config(tmp_path, good.url, settings, resume=True))
+            last = run_exams(judged_config(tmp_path, good.url, settings, resume=True))
             assert judge.stats.answered >= JUDGED
         assert good.stats.requests == SIZE + 1
     assert last.exit_code == 0
-    assert entry(last.document)["outcomes"]["correct"] == RIGHT
+    assert benchmark_entry(last.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
@@ -223,7 +223,7 @@ def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
     plan = Plan(answers=verdict, key="sk-right-judge-key-654321")
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(plan) as judge:
         with pytest.raises(EndpointError) as caught:
-            run_exams(config(tmp_path, good.url, {"api_url": judge.url}))
+            run_exams(judged_config(tmp_path, good.url, {"api_url": judge.url}))
         assert good.stats.requests == 0
         assert caught.value.exit_code == 5
         assert KEY in str(caught.value)
@@ -231,7 +231,7 @@ def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
         monkeypatch.setenv(KEY, "sk-right-judge-key-654321")
         headers = {"extra_headers": {"X-More": "sk-marked-header-0123"}}
         settings = {"api_url": judge.url, "generation_config": headers}
-        assert run_exams(config(tmp_path, good.url, settings)).exit_code == 0
+        assert run_exams(judged_config(tmp_path, good.url, settings)).exit_code == 0
     for path in (tmp_path / "r").iterdir():
         assert "sk-right" not in path.read_text(), path.name
         assert "sk-marked" not in path.read_text(), path.name
@@ -242,33 +242,35 @@ def test_the_key_of_the_candidate_goes_to_no_other_endpoint(tmp_path: Path) -> N
         FaultyEndpoint(Plan(answers=candidate)) as good,
         FaultyEndpoint(Plan(answers=verdict)) as j,
     ):
-        run_exams(config(tmp_path, good.url, {"api_url": j.url}, api_key="sk-candidate-0123456789"))
+        run_exams(
+            judged_config(tmp_path, good.url, {"api_url": j.url}, api_key="sk-candidate-0123456789")
+        )
         assert "authorization" in good.last_headers
         assert "authorization" not in j.last_headers
 
 
 def test_nothing_is_asked_twice(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    first = run_exams(config(tmp_path, endpoint.url, {}))
+    first = run_exams(judged_config(tmp_path, endpoint.url, {}))
     asked = endpoint.stats.requests
-    second = run_exams(config(tmp_path, endpoint.url, {}))
+    second = run_exams(judged_config(tmp_path, endpoint.url, {}))
     assert endpoint.stats.requests == asked
-    assert entry(second.document)["metrics"] == entry(first.document)["metrics"]
+    assert benchmark_entry(second.document)["metrics"] == benchmark_entry(first.document)["metrics"]
     scored = to_document(score_run(Run(tmp_path / "r")))
     assert endpoint.stats.requests == asked
-    assert entry(scored)["metrics"] == entry(first.document)["metrics"]
-    assert entry(scored)["judge"] == entry(first.document)["judge"]
+    assert benchmark_entry(scored)["metrics"] == benchmark_entry(first.document)["metrics"]
+    assert benchmark_entry(scored)["judge"] == benchmark_entry(first.document)["judge"]
 
 
 def test_a_budget_of_the_judge_is_its_own_and_covers_both_judges(tmp_path: Path) -> None:
-    def two(asked: Asked) -> str:
-        return verdict(asked) if parts(asked).question else candidate(asked)
+    def two(asked: EndpointRequest) -> str:
+        return verdict(asked) if prompt_blocks(asked).question else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=two)) as endpoint:
         settings = {"second": "other", "budget": {"requests": JUDGED + 5}, "eval_batch_size": 2}
-        finished = run_exams(config(tmp_path, endpoint.url, settings))
+        finished = run_exams(judged_config(tmp_path, endpoint.url, settings))
         assert finished.exit_code == 4
         assert f"{JUDGED + 5} requests" in finished.message
-        found = entry(finished.document)
+        found = benchmark_entry(finished.document)
         assert found["judge"]["usage"]["requests"] == JUDGED + 5
         assert found["judge"]["agreement"]["second"]["n"] == 5
         assert found["outcomes"]["correct"] == RIGHT
@@ -291,7 +293,7 @@ def test_a_judge_that_cannot_work_is_refused_before_anybody_is_asked(
     words: str,
 ) -> None:
     with pytest.raises(error, match=words):
-        run_exams(config(tmp_path, endpoint.url, judge))
+        run_exams(judged_config(tmp_path, endpoint.url, judge))
     assert endpoint.stats.requests == 0
     assert not (tmp_path / "r").exists()
 
@@ -299,12 +301,12 @@ def test_a_judge_that_cannot_work_is_refused_before_anybody_is_asked(
 def test_a_stored_run_is_judged_later_and_by_another_judge(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    run_exams(config(tmp_path, endpoint.url, None))
+    run_exams(judged_config(tmp_path, endpoint.url, None))
     asked = endpoint.stats.requests
-    finished = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
+    finished = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
     assert finished.exit_code == 0
     assert endpoint.stats.requests == asked + JUDGED + 1
-    assert entry(finished.document)["outcomes"]["correct"] == RIGHT
+    assert benchmark_entry(finished.document)["outcomes"]["correct"] == RIGHT
     stored = json.loads((tmp_path / "r" / "results.json").read_text())
     assert stored["benchmarks"][0]["outcomes"]["correct"] == RIGHT
     assert stored["complete"] is True
@@ -316,33 +318,40 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
     assert manifest["judges"]["judge"]["sessions"][0]["requests"] == JUDGED
     with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other:
         again = judge_run(
-            config(tmp_path, endpoint.url, {"model": "j2", "api_url": other.url}), tmp_path / "r"
+            judged_config(tmp_path, endpoint.url, {"model": "j2", "api_url": other.url}),
+            tmp_path / "r",
         )
-    assert entry(again.document)["outcomes"]["refused"] == JUDGED
-    back = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
+    assert benchmark_entry(again.document)["outcomes"]["refused"] == JUDGED
+    back = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
     assert endpoint.stats.requests == asked + JUDGED + 1
-    assert entry(back.document)["outcomes"]["correct"] == RIGHT
+    assert benchmark_entry(back.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    run_exams(config(tmp_path, endpoint.url, {}))
+    run_exams(judged_config(tmp_path, endpoint.url, {}))
     before = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
     with pytest.raises(EndpointError, match="the judge 'j2'"):
         judge_run(
-            config(tmp_path, endpoint.url, {"model": "j2", "api_url": "http://127.0.0.1:9/v1"}),
+            judged_config(
+                tmp_path, endpoint.url, {"model": "j2", "api_url": "http://127.0.0.1:9/v1"}
+            ),
             tmp_path / "r",
         )
     assert {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()} == before
 
 
 def test_errors_of_the_candidate_stay_counted_when_a_run_is_judged_later(tmp_path: Path) -> None:
-    plan = Plan(answers=both, faults={"500": 0.3}, seed=2)
+    plan = Plan(answers=candidate_or_verdict, faults={"500": 0.3}, seed=2)
     with FaultyEndpoint(plan) as endpoint:
-        first = entry(run_exams(config(tmp_path, endpoint.url, None, attempts=1)).document)
-        endpoint.plan = Plan(answers=both)
-        later = entry(judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r").document)
+        first = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, None, attempts=1)).document
+        )
+        endpoint.plan = Plan(answers=candidate_or_verdict)
+        later = benchmark_entry(
+            judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r").document
+        )
     assert first["outcomes"]["error"] > 0
     assert later["outcomes"]["error"] == first["outcomes"]["error"]
     assert sum(later["outcomes"].values()) == SIZE
@@ -353,7 +362,7 @@ IN_FLIGHT = 4
 
 
 def test_kill_in_the_middle_of_grading_loses_no_verdict(tmp_path: Path) -> None:
-    def grade(asked: Asked) -> str:
+    def grade(asked: EndpointRequest) -> str:
         return f"<grade>{'correct' if draw(asked.text) < 0.5 else 'incorrect'}</grade>"
 
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
@@ -408,7 +417,7 @@ def test_each_reply_is_graded_once_and_each_verdict_read_once(
     monkeypatch.setattr(OpenExam, "grade", count_grade)
     monkeypatch.setattr(judge_module, "read_verdict", count_read)
     monkeypatch.setattr(exam_module, "read_verdict", count_read)
-    task = config(tmp_path, endpoint.url, {})
+    task = judged_config(tmp_path, endpoint.url, {})
     run_exams(task)
     assert len(graded) == len(set(graded)) == SIZE
     assert len(read) == len(set(read)) == JUDGED

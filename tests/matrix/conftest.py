@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import keju as keju
-from tests.support.replies import Asked, Plan
+from tests.support.replies import EndpointRequest, Plan
 
 SIZE = 40
 PREFLIGHT = 1
@@ -25,7 +25,7 @@ class Asking:
     def __init__(self) -> None:
         self.questions: Counter[str] = Counter()
 
-    def answer(self, asked: Asked) -> str:
+    def answer(self, asked: EndpointRequest) -> str:
         """The model ``good…`` is right, ``poor…`` is right in one of four."""
         model = asked.body["model"]
         if "What is" not in asked.text:

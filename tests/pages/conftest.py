@@ -36,7 +36,9 @@ def house(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         FaultyEndpoint(Plan(answers=answer)) as first,
         FaultyEndpoint(Plan(answers=answer)) as second,
         FaultyEndpoint(Plan(answers=answer)) as third,
-        AnthropicServer(anthropic_server.Plan("So the answer is (A).", key=None)) as anthropic,
+        AnthropicServer(
+            anthropic_server.AnthropicPlan("So the answer is (A).", key=None)
+        ) as anthropic,
     ):
         place, port = Path(short) / "keju", free_port()
         programs = [

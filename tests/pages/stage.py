@@ -24,7 +24,7 @@ from tests.pages.blocks import ROOT, Block, blocks_of
 from tests.pages.warm import CLIENT
 from tests.solvers.mcp.conftest import PROGRAM
 from tests.support.local_model import real_weights
-from tests.support.replies import Asked
+from tests.support.replies import EndpointRequest
 
 LOGS = ROOT / "tests" / "interop" / "imports" / "fixtures"
 RECORDED = "golden/bbh/code-davinci-002_cot_predictions.jsonl.gz"
@@ -230,7 +230,7 @@ class Oracle:
             for row in json.loads(path.read_text("utf-8"))["examples"]:
                 self.answers[row["input"].strip()] = row["target"]
 
-    def __call__(self, asked: Asked) -> str:
+    def __call__(self, asked: EndpointRequest) -> str:
         text = asked.text
         if "<grade>" in text:
             return "<grade>correct</grade>"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.runs01.changes import CHANGES, reworded
 from tests.runs01.questions import SUBJECTS
-from tests.support.recorded_runs import Case, Recordings, dataset_args
+from tests.support.recorded_runs import RecordedCase, Recordings, dataset_args
 
 HERE = Path(__file__).parent
 
@@ -17,22 +17,24 @@ _TWICE = ("--reader", "evalscope,robust")
 _SUBJECTS = list(SUBJECTS)
 
 CASES = (
-    Case("bbh", ("--datasets", "bbh", *_TWICE)),
-    Case("bbh-paper", ("--datasets", "bbh", "--protocol", "paper", "--language", "zh")),
-    Case("mmlu_pro", ("--datasets", "mmlu_pro", "--price", "input=1,output=2", *_TWICE)),
-    Case("mmlu_pro-official", ("--datasets", "mmlu_pro", "--protocol", "official", "--limit", "2")),
-    Case(
+    RecordedCase("bbh", ("--datasets", "bbh", *_TWICE)),
+    RecordedCase("bbh-paper", ("--datasets", "bbh", "--protocol", "paper", "--language", "zh")),
+    RecordedCase("mmlu_pro", ("--datasets", "mmlu_pro", "--price", "input=1,output=2", *_TWICE)),
+    RecordedCase(
+        "mmlu_pro-official", ("--datasets", "mmlu_pro", "--protocol", "official", "--limit", "2")
+    ),
+    RecordedCase(
         "mmlu_pro-drawn",
         ("--datasets", "mmlu_pro", "--limit", "0.5", "--sample", "stratified", "--seed", "7"),
     ),
-    Case(
+    RecordedCase(
         "mmlu_pro-rotated",
         ("--datasets", "mmlu_pro", "--rotate-options", "3", "--limit", "1", *_TWICE),
     ),
-    Case(
+    RecordedCase(
         "ceval", ("--datasets", "ceval", *dataset_args(ceval={"subset_list": _SUBJECTS}), *_TWICE)
     ),
-    Case(
+    RecordedCase(
         "ceval-labels",
         (
             "--datasets",
@@ -42,8 +44,10 @@ CASES = (
             *dataset_args(ceval={"subset_list": _SUBJECTS}),
         ),
     ),
-    Case("bixbench", ("--datasets", "bixbench", *dataset_args(bixbench={"with_refusal": True}))),
-    Case(
+    RecordedCase(
+        "bixbench", ("--datasets", "bixbench", *dataset_args(bixbench={"with_refusal": True}))
+    ),
+    RecordedCase(
         "bixbench-judged",
         (
             *("--datasets", "bixbench", *dataset_args(bixbench={"answer_mode": "open"})),
@@ -51,7 +55,7 @@ CASES = (
         ),
         judged=True,
     ),
-    Case(
+    RecordedCase(
         "several",
         (
             *("--datasets", "bbh", "mmlu_pro", "ceval", "bixbench", "demo", "--limit", "1"),
@@ -60,15 +64,15 @@ CASES = (
             ),
         ),
     ),
-    Case(
+    RecordedCase(
         "repeated",
         (
             *("--datasets", "demo", "--repeats", "3", "--generation-config", "temperature=0.7"),
             *dataset_args(demo={"size": 3}),
         ),
     ),
-    Case("custom", ("--datasets", "custom:data/quiz")),
-    Case(
+    RecordedCase("custom", ("--datasets", "custom:data/quiz")),
+    RecordedCase(
         "errors",
         (
             *("--datasets", "demo", *dataset_args(demo={"size": 6}), "--attempts", "1"),
@@ -78,7 +82,7 @@ CASES = (
         total=36,
         at_first={"faults": {"500": 0.15}, "seed": 3},
     ),
-    Case(
+    RecordedCase(
         "killed",
         (
             *("--datasets", "demo", *dataset_args(demo={"size": 40, "subset_list": _KINDS})),
@@ -88,7 +92,7 @@ CASES = (
         origin="killed",
         total=80,
     ),
-    Case("imported", resumes=False, origin="import"),
+    RecordedCase("imported", resumes=False, origin="import"),
 )
 
 RUNS = Recordings(HERE, CASES, CHANGES, reworded)

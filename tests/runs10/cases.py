@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.runs01.questions import SUBJECTS
 from tests.runs10.changes import CHANGES, reworded
 from tests.runs10.model import answer
-from tests.support.recorded_runs import Case, Recordings, dataset_args
+from tests.support.recorded_runs import RecordedCase, Recordings, dataset_args
 
 HERE = Path(__file__).parent
 
@@ -52,22 +52,28 @@ def _subjects(*more: str) -> tuple[str, ...]:
 
 
 CASES = (
-    Case("bbh", ("--datasets", "bbh", "--limit", "2", *_TWICE)),
-    Case(
+    RecordedCase("bbh", ("--datasets", "bbh", "--limit", "2", *_TWICE)),
+    RecordedCase(
         "bbh-paper",
         ("--datasets", "bbh", "--protocol", "paper", "--limit", "1", "--language", "zh"),
     ),
-    Case("mmlu_pro", ("--datasets", "mmlu_pro", "--price", "input=1,output=2", *_TWICE)),
-    Case("mmlu_pro-large", ("--datasets", "mmlu_pro", *_TWICE), model="large", baseline="mmlu_pro"),
-    Case("mmlu_pro-official", ("--datasets", "mmlu_pro", "--protocol", "official", "--limit", "1")),
-    Case(
+    RecordedCase("mmlu_pro", ("--datasets", "mmlu_pro", "--price", "input=1,output=2", *_TWICE)),
+    RecordedCase(
+        "mmlu_pro-large", ("--datasets", "mmlu_pro", *_TWICE), model="large", baseline="mmlu_pro"
+    ),
+    RecordedCase(
+        "mmlu_pro-official", ("--datasets", "mmlu_pro", "--protocol", "official", "--limit", "1")
+    ),
+    RecordedCase(
         "mmlu_pro-rotated",
         ("--datasets", "mmlu_pro", "--rotate-options", "3", "--limit", "1", *_TWICE),
     ),
-    Case("ceval", _subjects(*_TWICE)),
-    Case("ceval-labels", _subjects("--protocol", "tutorial")),
-    Case("bixbench", ("--datasets", "bixbench", *dataset_args(bixbench={"with_refusal": True}))),
-    Case(
+    RecordedCase("ceval", _subjects(*_TWICE)),
+    RecordedCase("ceval-labels", _subjects("--protocol", "tutorial")),
+    RecordedCase(
+        "bixbench", ("--datasets", "bixbench", *dataset_args(bixbench={"with_refusal": True}))
+    ),
+    RecordedCase(
         "bixbench-judged",
         (
             "--datasets",
@@ -78,7 +84,7 @@ CASES = (
         ),
         judged=True,
     ),
-    Case(
+    RecordedCase(
         "judged-arms",
         (
             *("--datasets", "bixbench", *dataset_args(bixbench={"answer_mode": "open"})),
@@ -88,20 +94,20 @@ CASES = (
         ),
         judged=True,
     ),
-    Case("demo", ("--datasets", "demo", *dataset_args(demo={"size": 4}))),
-    Case(
+    RecordedCase("demo", ("--datasets", "demo", *dataset_args(demo={"size": 4}))),
+    RecordedCase(
         "demo-letters",
         ("--datasets", "demo", "--protocol", "letters", *dataset_args(demo={"size": 4})),
     ),
-    Case("fresh", _fresh(8, _ARITHMETIC, "navigate", "word_sorting") + _TWICE),
-    Case(
+    RecordedCase("fresh", _fresh(8, _ARITHMETIC, "navigate", "word_sorting") + _TWICE),
+    RecordedCase(
         "fresh-large",
         _fresh(8, _ARITHMETIC, "navigate", "word_sorting") + _TWICE,
         model="large",
         baseline="fresh",
     ),
-    Case("custom", ("--datasets", "custom:data/quiz")),
-    Case(
+    RecordedCase("custom", ("--datasets", "custom:data/quiz")),
+    RecordedCase(
         "several",
         (
             *(
@@ -123,14 +129,14 @@ CASES = (
             ),
         ),
     ),
-    Case(
+    RecordedCase(
         "repeated",
         (
             *("--datasets", "mmlu_pro", "--limit", "1", "--repeats", "3"),
             *("--generation-config", "temperature=0.7"),
         ),
     ),
-    Case(
+    RecordedCase(
         "errors",
         (
             *("--datasets", "demo", *dataset_args(demo={"size": 6}), "--attempts", "1"),
@@ -140,7 +146,7 @@ CASES = (
         at_first={"faults": {"500": 0.15}, "seed": 3},
         total=36,
     ),
-    Case(
+    RecordedCase(
         "killed",
         (
             *("--datasets", "demo", "--eval-batch-size", "4"),
@@ -152,33 +158,33 @@ CASES = (
         origin="killed",
         total=80,
     ),
-    Case(
+    RecordedCase(
         "killed-arms",
         (*_fresh(30), "--arms", _ARMS, "--eval-batch-size", "4"),
         at_first={"latency": 0.05},
         origin="killed",
     ),
-    Case(
+    RecordedCase(
         "budget",
         ("--datasets", "mmlu_pro", "--budget", "requests=20", "--eval-batch-size", "4"),
     ),
-    Case(
+    RecordedCase(
         "stopped",
         (
             *("--datasets", "demo", *dataset_args(demo={"size": 60})),
             *("--until-ci", "0.15", "--eval-batch-size", "2"),
         ),
     ),
-    Case("arms", (*_fresh(8), "--arms", _ARMS, "--agent", "max_iterations=4")),
-    Case("python", (*_fresh(5), "--tools", "python")),
-    Case(
+    RecordedCase("arms", (*_fresh(8), "--arms", _ARMS, "--agent", "max_iterations=4")),
+    RecordedCase("python", (*_fresh(5), "--tools", "python")),
+    RecordedCase(
         "notebook",
         (
             *("--datasets", "bixbench", "--total", "5", "--capsules", "capsules"),
             *dataset_args(bixbench={"mode": "agentic"}),
         ),
     ),
-    Case(
+    RecordedCase(
         "limits",
         (
             *(*_fresh(10), "--arms", _LIMITED, "--price", "input=1,output=2"),
@@ -186,13 +192,13 @@ CASES = (
         ),
         model="slow",
     ),
-    Case("part-1", ("--datasets", "mmlu_pro", "--shard", "1/2")),
-    Case("part-2", ("--datasets", "mmlu_pro", "--shard", "2/2")),
-    Case("merged", origin="merge", parts=("part-1", "part-2")),
-    Case("imported", resumes=False, origin="import"),
-    Case("matrix", origin="matrix", parts=_CELLS),
+    RecordedCase("part-1", ("--datasets", "mmlu_pro", "--shard", "1/2")),
+    RecordedCase("part-2", ("--datasets", "mmlu_pro", "--shard", "2/2")),
+    RecordedCase("merged", origin="merge", parts=("part-1", "part-2")),
+    RecordedCase("imported", resumes=False, origin="import"),
+    RecordedCase("matrix", origin="matrix", parts=_CELLS),
     *(
-        Case(
+        RecordedCase(
             name,
             origin="cell",
             baseline=name.replace("large", "small") if "--large--" in name else None,

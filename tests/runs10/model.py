@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.mcp_server import compute
 from tests.support.recorded_replies import KNOCK, reply
-from tests.support.replies import Asked, draw
+from tests.support.replies import EndpointRequest, draw
 from tests.support.tools import calling, results_in
 
 # `((-5 + 9 * 4 - 0) * (4 + -7)) =`
@@ -19,7 +19,7 @@ _LABEL = re.compile(r"label (\d+)\?")
 _OPTION = re.compile(r"\(([A-E])\) Gene K(\d+)")
 
 
-def answer(asked: Asked) -> str | dict[str, Any]:
+def answer(asked: EndpointRequest) -> str | dict[str, Any]:
     """Reply to a request, with a tool call where tools are offered and the question needs them."""
     name = str(asked.body.get("model"))
     if asked.text == KNOCK or name.startswith("judge"):
@@ -43,14 +43,14 @@ def answer(asked: Asked) -> str | dict[str, Any]:
     return reply(replace(asked, body=asked.body | {"seed": name}))
 
 
-def _question(asked: Asked) -> str:
+def _question(asked: EndpointRequest) -> str:
     """The first message of the user, or the text to continue."""
     if asked.route == "completion":
         return asked.text
     return str(next(m["content"] for m in asked.body["messages"] if m["role"] == "user"))
 
 
-def _calculate(asked: Asked, question: str) -> str | dict[str, Any]:
+def _calculate(asked: EndpointRequest, question: str) -> str | dict[str, Any]:
     """Compute the last expression of a question with the tools.
 
     A model named `slow` falls asleep in some questions and never stops computing in others.
@@ -65,7 +65,9 @@ def _calculate(asked: Asked, question: str) -> str | dict[str, Any]:
         if chance < 0.25 and not results:
             return calling((tools["sleep"], {"n": 2}), text="I must rest first.")
         if chance > 0.4 and asked.body.get("tool_choice") != "none":
-            return calling((tools["calculate"], {"expression": "1 + 1"}), first=len(results) + 1)
+            return calling(
+                (tools["calculate"], {"expression": "1 + 1"}), first_number=len(results) + 1
+            )
     if results:
         return f"It computes. So the answer is {results[-1].strip()}."
     if "python" in tools:
@@ -73,7 +75,7 @@ def _calculate(asked: Asked, question: str) -> str | dict[str, Any]:
     return calling((tools["calculate"], {"expression": expression}))
 
 
-def _analyse(asked: Asked, question: str) -> str | dict[str, Any]:
+def _analyse(asked: EndpointRequest, question: str) -> str | dict[str, Any]:
     """Look up a gene in the table of a capsule and submit the option."""
     results = results_in(asked)
     label = int(_LABEL.findall(question)[-1])

@@ -17,7 +17,15 @@ from keju.solvers.loop import ToolLoop
 from keju.solvers.toolbox import ToolResult
 from keju.types import Message, Prefix, Prompt, Request, Sample, Sampling
 from tests.support.anthropic_schema import MODELS
-from tests.support.anthropic_server import KEY, AnthropicServer, Plan, Raw, Said, error, tool_use
+from tests.support.anthropic_server import (
+    KEY,
+    AnthropicMessage,
+    AnthropicPlan,
+    AnthropicServer,
+    RawResponse,
+    error,
+    tool_use,
+)
 from tests.support.tools import Functions
 
 SAMPLE = Sample(id="q1", subset="s", index=0, text="2+3?", target="5")
@@ -75,14 +83,14 @@ def script(document: dict[str, Any], number: int, thinks: bool) -> Any:
     ]
     made = sum(message["role"] == "assistant" for message in document["messages"])
     if made < len(calls) and document["tool_choice"]["type"] == "auto":
-        return Said([{"type": "text", "text": "I call."}, *calls[made]], thinks=thought)
-    return Said("So the answer is 5.", thinks=thought)
+        return AnthropicMessage([{"type": "text", "text": "I call."}, *calls[made]], thinks=thought)
+    return AnthropicMessage("So the answer is 5.", thinks=thought)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_loop_with_thinking_fits_the_schema_on_every_model(model: str) -> None:
     on = MODELS[model].default_thinking
-    with AnthropicServer(Plan(lambda document, n: script(document, n, on))) as server:
+    with AnthropicServer(AnthropicPlan(lambda document, n: script(document, n, on))) as server:
         exchange = solve(server, model)
         assert server.refused == []
         assert all(body["tools"] == server.bodies[0]["tools"] for body in server.bodies)
@@ -104,7 +112,7 @@ def test_the_last_turn_keeps_the_tools_and_calls_none(extra: dict[str, Any]) -> 
     def answer(document: dict[str, Any], number: int) -> Any:
         return script(document, number, bool(extra))
 
-    with AnthropicServer(Plan(answer)) as server:
+    with AnthropicServer(AnthropicPlan(answer)) as server:
         exchange = solve(server, "claude-opus-4-6", extra=extra, max_iterations=2)
         assert server.refused == []
         assert [b["tool_choice"] for b in server.bodies] == [
@@ -116,14 +124,14 @@ def test_the_last_turn_keeps_the_tools_and_calls_none(extra: dict[str, Any]) -> 
 
 def test_faults_in_the_middle_never_restart_the_episode() -> None:
     faults = {
-        1: Raw(529, error("overloaded_error", "busy"), {"retry-after": "0.01"}),
-        3: Raw(429, error("rate_limit_error", "slow"), {"retry-after": "0.01"}),
+        1: RawResponse(529, error("overloaded_error", "busy"), {"retry-after": "0.01"}),
+        3: RawResponse(429, error("rate_limit_error", "slow"), {"retry-after": "0.01"}),
     }
 
     def answer(document: dict[str, Any], number: int) -> Any:
         return faults.get(number) or script(document, number, True)
 
-    with AnthropicServer(Plan(answer)) as server:
+    with AnthropicServer(AnthropicPlan(answer)) as server:
         exchange = solve(server, "claude-sonnet-5-5")
         assert server.refused == []
         assert len(server.bodies) == 6
@@ -133,7 +141,7 @@ def test_faults_in_the_middle_never_restart_the_episode() -> None:
 
 def test_a_cut_call_ends_the_episode_without_being_run() -> None:
     calls = [tool_use("add", {"a": 2}, "toolu_a")]
-    with AnthropicServer(Plan(lambda *_: Said(calls, "max_tokens"))) as server:
+    with AnthropicServer(AnthropicPlan(lambda *_: AnthropicMessage(calls, "max_tokens"))) as server:
         exchange = solve(server, "claude-sonnet-5-5")
         assert len(server.bodies) == 1
     assert exchange.reply.finish == "length"
@@ -164,10 +172,10 @@ def test_thinking_that_is_hidden_goes_back_as_it_came() -> None:
 
     def answer(document: dict[str, Any], number: int) -> Any:
         if number == 0:
-            return Said([hidden, tool_use("add", {"a": 2, "b": 3}, "toolu_a")])
-        return Said([hidden, {"type": "text", "text": "So the answer is 5."}])
+            return AnthropicMessage([hidden, tool_use("add", {"a": 2, "b": 3}, "toolu_a")])
+        return AnthropicMessage([hidden, {"type": "text", "text": "So the answer is 5."}])
 
-    with AnthropicServer(Plan(answer)) as server:
+    with AnthropicServer(AnthropicPlan(answer)) as server:
         exchange = solve(server, "claude-opus-5-5")
         assert server.refused == []
         assert server.bodies[1]["messages"][1]["content"][0] == hidden

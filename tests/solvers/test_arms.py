@@ -27,7 +27,7 @@ from keju.task import FinishedTask, run_exams
 from keju.types import Record, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import verdict
-from tests.support.replies import Asked, Plan, draw
+from tests.support.replies import EndpointRequest, Plan, draw
 from tests.support.tools import Functions, calling, results_in
 from tests.test_task import FAULTS
 
@@ -39,7 +39,7 @@ def lookup(sample: Sample) -> str:
     return sample.target
 
 
-def answers(asked: Asked) -> Any:
+def answers(asked: EndpointRequest) -> Any:
     """Right where it has a tool and calls it; else (A)."""
     if "tools" in asked.body and not results_in(asked):
         return calling(("lookup", {}))
@@ -110,7 +110,7 @@ def test_prompts_are_the_same_bytes_and_the_transcript_repeats_none(
 ) -> None:
     prompts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
 
-    def seen(asked: Asked) -> Any:
+    def seen(asked: EndpointRequest) -> Any:
         if not results_in(asked):
             prompts["tools" in asked.body][json.dumps(asked.body["messages"])] += 1
         return answers(asked)
@@ -294,13 +294,13 @@ def test_one_crash_among_many_samples_at_once_is_one_error(
         assert run_exams(task).document["benchmarks"][0]["outcomes"]["correct"] == 41
 
 
-def many_calls(wanted: int, asked: Asked) -> Any:
+def many_calls(wanted: int, asked: EndpointRequest) -> Any:
     """Calls several times, alone and in pairs, and only then answers."""
     done = len(results_in(asked))
     if "tools" not in asked.body or done >= wanted:
         return answers(asked)
     calls = 1 + int(draw(asked.text, done) * 2)
-    return calling(*[("lookup", {})] * calls, first=done)
+    return calling(*[("lookup", {})] * calls, first_number=done)
 
 
 @pytest.mark.usefixtures("source")
@@ -391,7 +391,7 @@ def test_what_cannot_be_carried_out_is_refused(
 def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
-    def said(asked: Asked) -> Any:
+    def said(asked: EndpointRequest) -> Any:
         if asked.body["model"] == "judge":
             return verdict(asked)
         if "tools" in asked.body and not results_in(asked):

@@ -21,7 +21,7 @@ from keju.solvers.text_tool_calls import parse_calls
 from keju.solvers.toolbox import CombinedTools, ToolResult, ToolsLost
 from keju.types import Prefix, Prompt, Request, Sample, Sampling, Turn
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan, Raw
+from tests.support.replies import EndpointRequest, Plan, Raw
 from tests.support.tools import Functions, calling, results_in
 
 SAMPLE = Sample(id="q1", subset="s", index=0, text="2+3?", target="5")
@@ -34,7 +34,7 @@ def add(a: int, b: int) -> int:
 
 
 def solve(
-    answers: Callable[[Asked], Any],
+    answers: Callable[[EndpointRequest], Any],
     functions: Mapping[str, Callable[..., Any]] | None = None,
     agent: dict[str, Any] | None = None,
     *,
@@ -46,7 +46,7 @@ def solve(
     """One episode; the bodies that the endpoint answered."""
     bodies: list[dict[str, Any]] = []
 
-    def seen(asked: Asked) -> Any:
+    def seen(asked: EndpointRequest) -> Any:
         bodies.append(asked.body)
         return answers(asked)
 
@@ -71,13 +71,13 @@ def solve(
         return asyncio.run(scenario()), bodies
 
 
-def sums(asked: Asked) -> Any:
+def sums(asked: EndpointRequest) -> Any:
     """Calls the calculator once and says what it gave."""
     results = results_in(asked)
     return f"So the answer is {results[0]}." if results else calling(("add", {"a": 2, "b": 3}))
 
 
-def _say(said: Any, asked: Asked) -> Any:
+def _say(said: Any, asked: EndpointRequest) -> Any:
     return said
 
 
@@ -115,7 +115,7 @@ def test_the_models_message_is_sent_back_byte_for_byte() -> None:
         b'"arguments":"{\\"a\\": 2,  \\"b\\":3}"}}]}'
     )
 
-    def bytes_of(asked: Asked, attempt: int) -> Raw | None:
+    def bytes_of(asked: EndpointRequest, attempt: int) -> Raw | None:
         if results_in(asked):
             return None
         body = b'{"choices":[{"index":0,"finish_reason":"tool_calls","message":%b}]}' % message
@@ -142,7 +142,7 @@ def test_calls_of_one_turn_run_at_once_and_are_answered_in_order() -> None:
         await asyncio.wait_for(both.wait(), 60)
         return f"done {name}"
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         if results_in(asked):
             return ", ".join(results_in(asked))
         return calling(("wait", {"name": "slow"}), ("wait", {"name": "fast"}))
@@ -156,15 +156,15 @@ def test_calls_of_one_turn_run_at_once_and_are_answered_in_order() -> None:
 def test_malformed_arguments_and_unknown_tools_are_told_to_the_model() -> None:
     wrong = [("add", '{"a": 2,'), ("add", "[2, 3]"), ("sub", "{}"), ("add", "")]
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         if len(results_in(asked)) == len(wrong):
-            return calling(("add", {"a": 2, "b": 3}), first=9)
+            return calling(("add", {"a": 2, "b": 3}), first_number=9)
         return results_in(asked)[-1] if results_in(asked) else calling(*wrong)
 
     exchange, bodies = solve(answers, {"add": lambda a=0, b=0: a + b})
     kinds = [turn.kind for turn in turns_of(exchange) if turn.role == "tool"]
     assert kinds == ["bad_arguments", "bad_arguments", "unknown_tool", "ok", "ok"]
-    texts = results_in(Asked("chat", bodies[-1], ""))
+    texts = results_in(EndpointRequest("chat", bodies[-1], ""))
     assert "not valid JSON" in texts[0]
     assert "JSON object" in texts[1]
     assert texts[2] == "There is no tool 'sub'. The tools are: add."
@@ -178,7 +178,7 @@ def test_malformed_arguments_and_unknown_tools_are_told_to_the_model() -> None:
 
 @pytest.mark.parametrize("refuses", [False, True])
 def test_the_last_answer_is_asked_for_with_the_same_tools_and_none_callable(refuses: bool) -> None:
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         if asked.body.get("tool_choice") == "none":
             return "So the answer is 7."
         return calling(("add", {"a": 1, "b": 1}), text="thinking")
@@ -214,7 +214,7 @@ def test_faults_in_the_middle_are_repeated_and_never_restart_the_episode() -> No
         calls.append(n)
         return str(n)
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         done = len(results_in(asked))
         return calling(("count", {"n": done})) if done < 7 else "done"
 
@@ -229,7 +229,7 @@ def test_faults_in_the_middle_are_repeated_and_never_restart_the_episode() -> No
 
 
 def test_an_endpoint_that_gives_up_in_the_middle_makes_an_error() -> None:
-    def broken(asked: Asked, attempt: int) -> Raw | None:
+    def broken(asked: EndpointRequest, attempt: int) -> Raw | None:
         body = b"HTTP/1.1 500 E\r\nContent-Length: 0\r\n\r\n"
         return Raw(data=body, then="keep") if results_in(asked) else None
 
@@ -241,7 +241,7 @@ def test_an_endpoint_that_gives_up_in_the_middle_makes_an_error() -> None:
 
 
 def test_a_full_context_ends_the_episode_without_an_error() -> None:
-    def full(asked: Asked, attempt: int) -> Raw | None:
+    def full(asked: EndpointRequest, attempt: int) -> Raw | None:
         said = b'{"error": {"message": "context", "code": "context_length_exceeded"}}'
         head = b"HTTP/1.1 400 E\r\nContent-Length: %d\r\n\r\n" % len(said)
         return Raw(data=head + said, then="keep") if results_in(asked) else None
@@ -282,7 +282,7 @@ def test_limits_end_an_episode(agent: dict[str, Any], stop: str) -> None:
         await asyncio.sleep(600 if stop == "timeout" else 0)
         return "x"
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         return calling(("slow", {}))
 
     price = Price(input=1000, output=1000)
@@ -323,7 +323,7 @@ def test_notes_follow_the_results_and_older_ones_can_be_hidden() -> None:
     for hidden in (False, True):
         source = Functions({"add": add}, note=lambda: f"state {next(states)}")
 
-        def answers(asked: Asked) -> Any:
+        def answers(asked: EndpointRequest) -> Any:
             return "5" if len(results_in(asked)) == 2 else calling(("add", {"a": 1, "b": 1}))
 
         exchange, bodies = solve(answers, source=source, agent={"hide_old_env_states": hidden})
@@ -340,7 +340,7 @@ def test_long_results_are_cut_and_the_model_is_told() -> None:
         {"flood": lambda: "y" * 5000},
         {"max_result_chars": 100},
     )
-    text = results_in(Asked("chat", bodies[-1], ""))[0]
+    text = results_in(EndpointRequest("chat", bodies[-1], ""))[0]
     assert text.startswith("y" * 100 + "\n[cut here: 4900 of 5000")
     assert turns_of(exchange)[1].text == text
 
@@ -370,7 +370,7 @@ def test_pictures_come_after_the_results_of_their_turn() -> None:
 
 
 def test_the_text_protocol() -> None:
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         said = asked.body["messages"]
         assert "tools" not in asked.body
         assert [m["role"] for m in said] == ["user", "assistant"] * (len(said) // 2) + ["user"]
@@ -432,7 +432,7 @@ def test_calls_in_text_are_seen_as_models_write_them(said: str, names: list[str]
 
 @pytest.mark.parametrize("fence", ["```json", "```"])
 def test_a_call_in_a_fence_is_carried_out(fence: str) -> None:
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         last = asked.body["messages"][-1]["content"]
         if "<tool_result" not in last:
             return f"I add the numbers.\n\n{fence}\n{CALL}\n```"
@@ -445,7 +445,7 @@ def test_a_call_in_a_fence_is_carried_out(fence: str) -> None:
 def test_the_text_protocol_asks_for_the_last_answer() -> None:
     call = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
 
-    def answers(asked: Asked) -> Any:
+    def answers(asked: EndpointRequest) -> Any:
         last = asked.body["messages"][-1]["content"]
         return "5" if "You cannot call tools any more" in last else call
 

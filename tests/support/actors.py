@@ -15,12 +15,12 @@ from keju.engine.cluster.actor import Actor
 from keju.engine.cluster.nodes import ActorLost, ActorResources, RayCluster
 from keju.engine.cluster.wire import ActorReport, decode_report
 
-Fate = Callable[["PretendedHand", ActorReport], str]
+Fate = Callable[["PretendedActor", ActorReport], str]
 """What becomes of an actor with its next report: ``lost``, ``twice`` (it is told twice), or goes
 on as usual."""
 
 
-class PretendedHand:
+class PretendedActor:
     """The driver's end of an actor in this process."""
 
     def __init__(self, number: int, fate: Fate) -> None:
@@ -30,21 +30,21 @@ class PretendedHand:
         self._gone = asyncio.Event()
 
     async def hello(self) -> dict[str, str]:
-        told = await self._actor.hello()
-        return told | {"id": f"node-{self.number}"}
+        greeting = await self._actor.hello()
+        return greeting | {"id": f"node-{self.number}"}
 
     async def stream(self, method: str, argument: bytes) -> AsyncIterator[bytes]:
-        items = getattr(self._actor, method)(argument)
+        reports = getattr(self._actor, method)(argument)
         waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._gone.wait())}
         try:
             while True:
-                item = asyncio.ensure_future(anext(items, None))
-                waits.add(item)
+                pending_report = asyncio.ensure_future(anext(reports, None))
+                waits.add(pending_report)
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                 if self._gone.is_set():
                     raise ActorLost("gone")
-                waits.discard(item)
-                data = item.result()
+                waits.discard(pending_report)
+                data = pending_report.result()
                 if data is None:
                     return
                 fate = self._fate(self, decode_report(data)) if method == "ask" else ""
@@ -55,10 +55,10 @@ class PretendedHand:
                 if fate == "twice":
                     yield data
         finally:
-            for each in waits:
-                each.cancel()
+            for task in waits:
+                task.cancel()
             await asyncio.wait(waits)
-            await items.aclose()
+            await reports.aclose()
 
     def stop(self) -> None:
         asyncio.get_running_loop().create_task(self._actor.stop())
@@ -81,7 +81,7 @@ class PretendedNodes(RayCluster):
         super().__init__(settings)
         self._resources = resources
         self._fate = fate
-        self.handle: list[PretendedHand] = []
+        self.handle: list[PretendedActor] = []
 
     async def open(self) -> None:
         pass
@@ -89,8 +89,8 @@ class PretendedNodes(RayCluster):
     async def resources(self) -> list[dict[str, float]]:
         return self._resources
 
-    def hire(self, need: ActorResources) -> PretendedHand:  # type: ignore[override]
-        self.handle.append(PretendedHand(len(self.handle), self._fate))
+    def hire(self, need: ActorResources) -> PretendedActor:  # type: ignore[override]
+        self.handle.append(PretendedActor(len(self.handle), self._fate))
         return self.handle[-1]
 
     async def close(self) -> None:

@@ -67,11 +67,11 @@ def need(truth: object, message: str) -> None:
         raise Refused(message)
 
 
-def whole(value: object) -> bool:
+def is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def known(where: str, value: Any, required: str, optional: str = "") -> dict[str, Any]:
+def checked_object(where: str, value: Any, required: str, optional: str = "") -> dict[str, Any]:
     """An object with all of the `required` keys and no key that is not listed."""
     need(isinstance(value, dict), f"{where}: not an object")
     for name in required.split():
@@ -112,12 +112,12 @@ def check(request: Request) -> None:
     """Raise Refused for a body that the API does not take."""
     document = request.document
     sampling = "temperature top_p top_k" if request.version == OLD else ""
-    known("body", document, "model max_tokens messages", f"{FIELDS} {sampling}")
+    checked_object("body", document, "model max_tokens messages", f"{FIELDS} {sampling}")
     model, limit = document["model"], document["max_tokens"]
     need(isinstance(model, str) and 1 <= len(model) <= 256, "model: 1 to 256 characters")
     if model not in MODELS:
         raise Refused(f"model: {model}", 404, "not_found_error")
-    need(whole(limit) and 0 <= limit <= request.row.cap, f"max_tokens: 0 to {request.row.cap}")
+    need(is_integer(limit) and 0 <= limit <= request.row.cap, f"max_tokens: 0 to {request.row.cap}")
     check_options(document)
     check_thinking(request)
     check_sampling(request)
@@ -135,7 +135,7 @@ def check_options(document: dict[str, Any]) -> None:
             isinstance(stop, str) and stop.strip(), "stop_sequences: each must hold non-whitespace"
         )
     if (metadata := document.get("metadata")) is not None:
-        user = known("metadata", metadata, "", "user_id").get("user_id")
+        user = checked_object("metadata", metadata, "", "user_id").get("user_id")
         need(user is None or (isinstance(user, str) and len(user) <= 256), "metadata.user_id")
     need(document.get("service_tier", "auto") in ("auto", "standard_only"), "service_tier")
     need(document.get("stream", False) is False, "stream: this server does not stream")
@@ -147,12 +147,14 @@ def check_options(document: dict[str, Any]) -> None:
 
 def check_thinking(request: Request) -> None:
     document, row = request.document, request.row
-    config = known("output_config", document.get("output_config") or {}, "", "effort format")
+    config = checked_object(
+        "output_config", document.get("output_config") or {}, "", "effort format"
+    )
     effort = config.get("effort")
     need(effort is None or effort in EFFORTS, f"output_config.effort: {effort}")
     need(effort is None or not row.no_effort, "output_config.effort: not supported by this model")
     if config.get("format") is not None:
-        shape = known("output_config.format", config["format"], "type schema")
+        shape = checked_object("output_config.format", config["format"], "type schema")
         need(
             shape["type"] == "json_schema" and isinstance(shape["schema"], dict),
             "output_config.format",
@@ -168,31 +170,38 @@ def check_thinking(request: Request) -> None:
         f"thinking.type: {kind} needs a lower effort",
     )
     fields = {"enabled": "type budget_tokens", "adaptive": "type"}.get(str(kind), "type")
-    known("thinking", thinking, fields, "display" if kind in ("enabled", "adaptive") else "")
+    checked_object(
+        "thinking", thinking, fields, "display" if kind in ("enabled", "adaptive") else ""
+    )
     need(thinking.get("display") in (None, "summarized", "omitted"), "thinking.display")
     if kind == "enabled":
         budget = thinking["budget_tokens"]
-        need(whole(budget) and 1024 <= budget < document["max_tokens"], "thinking.budget_tokens")
+        need(
+            is_integer(budget) and 1024 <= budget < document["max_tokens"], "thinking.budget_tokens"
+        )
 
 
 def check_sampling(request: Request) -> None:
     document, row = request.document, request.row
-    asked = {name: document[name] for name in ("temperature", "top_p", "top_k") if name in document}
-    for name, value in asked.items():
+    sampling = {
+        name: document[name] for name in ("temperature", "top_p", "top_k") if name in document
+    }
+    for name, value in sampling.items():
         need(
             isinstance(value, int | float) and not isinstance(value, bool), f"{name}: not a number"
         )
         need(value >= 0 and (name == "top_k" or value <= 1), f"{name}: out of range")
     need(
-        len(asked.keys() & {"temperature", "top_p"}) < 2, "temperature and top_p cannot both be set"
+        len(sampling.keys() & {"temperature", "top_p"}) < 2,
+        "temperature and top_p cannot both be set",
     )
-    usual = all(value == 1 for value in asked.values()) and "top_k" not in asked
+    usual = all(value == 1 for value in sampling.values()) and "top_k" not in sampling
     need(
-        not asked or row.sampling == "one" or (row.sampling == "default" and usual),
+        not sampling or row.sampling == "one" or (row.sampling == "default" and usual),
         "sampling is not supported by this model",
     )
     need(
-        not asked or not request.thinks or asked == {"temperature": 1},
+        not sampling or not request.thinks or sampling == {"temperature": 1},
         "sampling: not while thinking",
     )
 
@@ -204,7 +213,7 @@ def check_tools(request: Request) -> None:
     names = []
     optional = "description strict input_examples cache_control type defer_loading allowed_callers eager_input_streaming"
     for tool in tools:
-        known("tools", tool, "name input_schema", optional)
+        checked_object("tools", tool, "name input_schema", optional)
         need(
             isinstance(tool["name"], str) and NAME.fullmatch(tool["name"]),
             f"tools.name: {tool['name']}",
@@ -225,7 +234,9 @@ def check_tools(request: Request) -> None:
     kind = choice.get("type") if isinstance(choice, dict) else None
     need(kind in ("auto", "any", "tool", "none"), "tool_choice.type")
     required = "type name" if kind == "tool" else "type"
-    known("tool_choice", choice, required, "" if kind == "none" else "disable_parallel_tool_use")
+    checked_object(
+        "tool_choice", choice, required, "" if kind == "none" else "disable_parallel_tool_use"
+    )
     need(tools, "tool_choice: no tools")
     need(kind != "tool" or choice["name"] in names, "tool_choice.name: no such tool")
     forced = kind in ("any", "tool")
@@ -256,7 +267,7 @@ def check_messages(request: Request) -> None:
     before = ""
     for number, message in enumerate(messages):
         where = f"messages.{number}"
-        known(where, message, "role content")
+        checked_object(where, message, "role content")
         role = message["role"]
         need(role in ("user", "assistant"), f"{where}.role: {role}")
         need(role != before, f"{where}: roles must alternate")
@@ -270,12 +281,12 @@ def check_messages(request: Request) -> None:
     need(messages[0]["role"] == "user", "messages: the first message must be the user's")
     check_calls(messages)
     check_thoughts(request, messages)
-    last = messages[-1]
-    if last["role"] == "assistant" and blocks_of(last)[-1]["type"] == "text":
+    last_message = messages[-1]
+    if last_message["role"] == "assistant" and blocks_of(last_message)[-1]["type"] == "text":
         need(request.row.prefill, "messages: this model does not support prefill")
         enabled = request.document.get("thinking", {}).get("type") == "enabled"
         need(not enabled, "messages: no prefill while thinking")
-        text = blocks_of(last)[-1]["text"]
+        text = blocks_of(last_message)[-1]["text"]
         need(text == text.rstrip(), "messages: final assistant content cannot end with whitespace")
 
 
@@ -298,7 +309,7 @@ def check_block(where: str, block: Any, role: str, version: str) -> None:
     required, optional, roles = BLOCKS[str(kind)]
     roles = (*roles, "result") if kind == "text" else roles
     need(role in roles, f"{where}: {kind} is not allowed in {role}")
-    known(f"{where}.{kind}", block, f"type {required}", optional)
+    checked_object(f"{where}.{kind}", block, f"type {required}", optional)
     if block.get("cache_control") is not None:
         check_mark(f"{where}.cache_control", block["cache_control"])
     if kind == "text":
@@ -314,7 +325,7 @@ def check_block(where: str, block: Any, role: str, version: str) -> None:
         source = block["source"]
         shape = {"base64": "type media_type data", "url": "type url", "file": "type file_id"}
         need(isinstance(source, dict) and source.get("type") in shape, f"{where}: image source")
-        known(f"{where}.source", source, shape[source["type"]])
+        checked_object(f"{where}.source", source, shape[source["type"]])
         need(source.get("media_type", MEDIA[0]) in MEDIA, f"{where}: media type")
     elif kind == "tool_use":
         need(isinstance(block["id"], str) and ID.fullmatch(block["id"]), f"{where}: tool_use.id")
@@ -379,12 +390,12 @@ def check_thoughts(request: Request, messages: list[dict[str, Any]]) -> None:
                 request.signed(block, number, request.document),
                 f"messages.{number}: thinking blocks cannot be modified",
             )
-        last = not any(m["role"] == "assistant" for m in messages[number + 1 :])
-        need(request.thinks or not last, f"messages.{number}: thinking is off")
+        is_last_turn = not any(m["role"] == "assistant" for m in messages[number + 1 :])
+        need(request.thinks or not is_last_turn, f"messages.{number}: thinking is off")
 
 
 def check_mark(where: str, mark: Any) -> None:
-    known(where, mark, "type", "ttl")
+    checked_object(where, mark, "type", "ttl")
     need(mark["type"] == "ephemeral" and mark.get("ttl", "5m") in ("5m", "1h"), where)
 
 

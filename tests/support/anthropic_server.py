@@ -1,9 +1,9 @@
 """Anthropic's Messages API on loopback: it refuses what the published schema refuses.
 
-``with AnthropicServer(Plan(answer=…)) as server: … server.url``. A plan's `answer` sees the
-request and says a text, a list of blocks, a `Said`, or a `Raw` reply of any status. Thinking blocks
-are signed; where they come back they must be what was issued, byte for byte, and on models whose
-thinking is bound to its history everything before them must be as it was.
+``with AnthropicServer(AnthropicPlan(answer=…)) as server: … server.url``. A plan's `answer` gets
+the request and returns a text, a list of blocks, an `AnthropicMessage`, or a `RawResponse` of any
+status. Thinking blocks are signed. A request that contains them must repeat them byte for byte,
+and on models whose thinking is bound to its history nothing before them may change.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ KEY = "sk-ant-the-right-key-0123456789"
 SCHEMA_VERSION = NEW
 
 
-class Said(NamedTuple):
+class AnthropicMessage(NamedTuple):
     """A message of the model; `thinks` is put before its content as a signed block."""
 
     content: list[dict[str, Any]] | str
     stop: str | None = None
     thinks: str | None = None
     usage: dict[str, Any] | None = None
-    more: dict[str, Any] | None = None
+    extra_fields: dict[str, Any] | None = None
     """Further fields of the message."""
 
 
-class Raw(NamedTuple):
+class RawResponse(NamedTuple):
     """A reply as it stands."""
 
     status: int
@@ -42,11 +42,11 @@ class Raw(NamedTuple):
     headers: dict[str, str] | None = None
 
 
-Answer = str | list[dict[str, Any]] | Said | Raw
+Answer = str | list[dict[str, Any]] | AnthropicMessage | RawResponse
 
 
 @dataclass
-class Plan:
+class AnthropicPlan:
     """What the server says."""
 
     answer: Callable[[dict[str, Any], int], Answer] | str = "So the answer is (A)."
@@ -58,10 +58,10 @@ class Plan:
 
 def error(kind: str, message: str, code: str = "") -> bytes:
     """The body of an error."""
-    told: dict[str, Any] = {"type": kind, "message": message}
+    problem: dict[str, Any] = {"type": kind, "message": message}
     if code:
-        told["details"] = {"error_code": code}
-    return json.dumps({"type": "error", "error": told, "request_id": "req_x"}).encode()
+        problem["details"] = {"error_code": code}
+    return json.dumps({"type": "error", "error": problem, "request_id": "req_x"}).encode()
 
 
 def tool_use(name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
@@ -73,13 +73,13 @@ def tool_use(name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
 class AnthropicServer:
     """The server; as a context manager it runs in threads of its own."""
 
-    plan: Plan = field(default_factory=Plan)
+    plan: AnthropicPlan = field(default_factory=AnthropicPlan)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     """The requests that fit the schema, in order."""
     headers: list[dict[str, str]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """What was wrong with those that did not."""
-    got: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     """Paths of GET requests."""
 
     def __post_init__(self) -> None:
@@ -104,16 +104,16 @@ class AnthropicServer:
         """Whether a thinking block is as it was issued; omitted thinking has an empty text."""
         if block["type"] == "redacted_thinking":
             return any(block["data"].encode() in content for content in self.issued)
-        issued = any(json.dumps(block["signature"]).encode() in each for each in self.issued)
-        known = block["thinking"] or "hidden"
-        return issued and block["signature"] == self.sign(document, number, known)
+        issued = any(json.dumps(block["signature"]).encode() in content for content in self.issued)
+        thinking = block["thinking"] or "hidden"
+        return issued and block["signature"] == self.sign(document, number, thinking)
 
-    def respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Raw:
+    def respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> RawResponse:
         """The reply to one request."""
         try:
             self._authorise(headers)
             if method == "GET":
-                self.got.append(path)
+                self.paths.append(path)
                 return self._models(path)
             if path != "/v1/messages":
                 raise Refused(f"no route {path}", 404, "not_found_error")
@@ -127,25 +127,31 @@ class AnthropicServer:
             self._unchanged(document, body)
         except Refused as refused:
             self.refused.append(str(refused))
-            return Raw(refused.status, error(refused.kind, str(refused)))
+            return RawResponse(refused.status, error(refused.kind, str(refused)))
         number = len(self.bodies)
         self.bodies.append(document)
         self.headers.append(headers)
         plan = self.plan.answer
         answer = plan(document, number) if callable(plan) else plan
-        return answer if isinstance(answer, Raw) else Raw(200, self._message(document, answer))
+        return (
+            answer
+            if isinstance(answer, RawResponse)
+            else RawResponse(200, self._message(document, answer))
+        )
 
     def _authorise(self, headers: dict[str, str]) -> None:
-        given = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-        if self.plan.key is not None and given != self.plan.key:
-            raise Refused(f"invalid x-api-key {given}", 401, "authentication_error")
+        used_key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix(
+            "Bearer "
+        )
+        if self.plan.key is not None and used_key != self.plan.key:
+            raise Refused(f"invalid x-api-key {used_key}", 401, "authentication_error")
 
-    def _models(self, path: str) -> Raw:
+    def _models(self, path: str) -> RawResponse:
         listed = [_info(name) for name in MODELS]
         name = path.removeprefix("/v1/models").removeprefix("/")
         if not self.plan.info or (name and name not in MODELS):
-            return Raw(404, error("not_found_error", f"model: {name}"))
-        return Raw(
+            return RawResponse(404, error("not_found_error", f"model: {name}"))
+        return RawResponse(
             200, json.dumps(_info(name) if name else {"data": listed, "has_more": False}).encode()
         )
 
@@ -157,35 +163,37 @@ class AnthropicServer:
             kinds = {block["type"] for block in message["content"]}
             if not kinds & {"thinking", "redacted_thinking", "tool_use"}:
                 continue
-            same = [each for each in self.issued if json.loads(each) == message["content"]]
-            if not same:
+            same_contents = [
+                content for content in self.issued if json.loads(content) == message["content"]
+            ]
+            if not same_contents:
                 raise Refused("messages: the assistant's content is not what was issued")
-            if not any(each in body for each in same):
+            if not any(content in body for content in same_contents):
                 raise Refused("messages: the assistant's content was written anew")
 
     def _message(
-        self, document: dict[str, Any], answer: str | list[dict[str, Any]] | Said
+        self, document: dict[str, Any], answer: str | list[dict[str, Any]] | AnthropicMessage
     ) -> bytes:
-        said = answer if isinstance(answer, Said) else Said(answer)
+        reply = answer if isinstance(answer, AnthropicMessage) else AnthropicMessage(answer)
         content = (
-            [{"type": "text", "text": said.content}]
-            if isinstance(said.content, str)
-            else said.content
+            [{"type": "text", "text": reply.content}]
+            if isinstance(reply.content, str)
+            else reply.content
         )
-        if said.thinks is not None:
-            text = said.thinks
-            shown = (document.get("thinking") or {}).get("display") != "omitted"
+        if reply.thinks is not None:
+            text = reply.thinks
+            is_visible = (document.get("thinking") or {}).get("display") != "omitted"
             signature = self.sign(document, len(document["messages"]), text)
             thought = {
                 "type": "thinking",
-                "thinking": text if shown and text != "hidden" else "",
+                "thinking": text if is_visible and text != "hidden" else "",
                 "signature": signature,
             }
             content = [thought, *content]
         calls = any(block["type"] == "tool_use" for block in content)
         # Odd white space, so that whoever writes the content anew is found out.
-        written = json.dumps(content, separators=(" ,", " : ")).encode()
-        self.issued.append(written)
+        encoded_content = json.dumps(content, separators=(" ,", " : ")).encode()
+        self.issued.append(encoded_content)
         head = {
             "id": f"msg_{len(self.bodies)}",
             "type": "message",
@@ -193,12 +201,12 @@ class AnthropicServer:
             "model": document["model"],
         }
         head |= {
-            "stop_reason": said.stop or ("tool_use" if calls else "end_turn"),
+            "stop_reason": reply.stop or ("tool_use" if calls else "end_turn"),
             "stop_sequence": None,
         }
-        head |= {"stop_details": None, "usage": said.usage or self._usage(document, content)}
-        head |= said.more or {}
-        return json.dumps(head).encode()[:-1] + b', "content": ' + written + b"}"
+        head |= {"stop_details": None, "usage": reply.usage or self._usage(document, content)}
+        head |= reply.extra_fields or {}
+        return json.dumps(head).encode()[:-1] + b', "content": ' + encoded_content + b"}"
 
     def _usage(self, document: dict[str, Any], content: list[dict[str, Any]]) -> dict[str, Any]:
         """Counts as the service gives them: a prefix up to a mark is written once and then read."""
@@ -210,14 +218,14 @@ class AnthropicServer:
         if document.get("cache_control"):
             prefixes.append(text)
         with self.lock:
-            read = max((len(p) for p in prefixes if p in self.cached), default=0)
-            kept = max((len(p) for p in prefixes), default=0)
+            cached_length = max((len(p) for p in prefixes if p in self.cached), default=0)
+            cacheable_length = max((len(p) for p in prefixes), default=0)
             self.cached.update(prefixes)
         return {
-            "input_tokens": (len(text) - kept) // 4,
+            "input_tokens": (len(text) - cacheable_length) // 4,
             "output_tokens": len(json.dumps(content)) // 4,
-            "cache_creation_input_tokens": (kept - read) // 4,
-            "cache_read_input_tokens": read // 4,
+            "cache_creation_input_tokens": (cacheable_length - cached_length) // 4,
+            "cache_read_input_tokens": cached_length // 4,
             "output_tokens_details": {
                 "thinking_tokens": 7 if content[:1] and content[0]["type"] == "thinking" else 0
             },
@@ -235,11 +243,11 @@ class AnthropicServer:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 reply = owner.respond(self.command, self.path, headers, self.rfile.read(size))
                 self.send_response(reply.status)
-                sent = {
+                response_headers = {
                     "request-id": f"req_{len(owner.bodies)}",
                     "content-type": "application/json",
                 }
-                for name, value in (sent | (reply.headers or {})).items():
+                for name, value in (response_headers | (reply.headers or {})).items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(reply.body)))
                 self.end_headers()
@@ -269,7 +277,7 @@ def _unmarked(value: Any) -> Any:
     """`value` without marks, which are no part of what a model reads."""
     if isinstance(value, dict):
         return {k: _unmarked(v) for k, v in value.items() if k != "cache_control"}
-    return [_unmarked(each) for each in value] if isinstance(value, list) else value
+    return [_unmarked(element) for element in value] if isinstance(value, list) else value
 
 
 def _info(name: str) -> dict[str, Any]:

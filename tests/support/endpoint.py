@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tests.support.replies import (
-    Asked,
+    EndpointRequest,
     Plan,
     Raw,
     answer,
@@ -145,16 +145,16 @@ class _Connection(asyncio.Protocol):
         self.endpoint.last_body = document
         route = ROUTES[target]
         key = prompt_key(document.get("messages" if route == "chat" else "prompt", ""))
-        asked = Asked("chat" if route == "chat" else "completion", document, key)
-        refused = refusal(self.plan, asked, headers.get("authorization", ""))
-        if refused is not None:
-            self.stats.faults[str(refused[0])] += 1
-            return self._write(*refused)
+        request = EndpointRequest("chat" if route == "chat" else "completion", document, key)
+        refused_with = refusal(self.plan, request, headers.get("authorization", ""))
+        if refused_with is not None:
+            self.stats.faults[str(refused_with[0])] += 1
+            return self._write(*refused_with)
         self._begin()
         attempt_key = f"{key}:{document.get('seed')}"
         attempt = self.stats.attempts[attempt_key]
         self.stats.attempts[attempt_key] = attempt + 1
-        raw = self.plan.raw(asked, attempt) if self.plan.raw is not None else None
+        raw = self.plan.raw(request, attempt) if self.plan.raw is not None else None
         if raw is not None:
             self.stats.faults["raw"] += 1
             self.stats.failed_at[key] = time.monotonic()
@@ -166,9 +166,9 @@ class _Connection(asyncio.Protocol):
         delay = self.plan.stall if fault == "stall" else latency_of(self.plan, key)
         if delay:
             loop = self.endpoint.loop
-            self.timer = loop.call_later(delay, self._finish, asked, fault)
+            self.timer = loop.call_later(delay, self._finish, request, fault)
             return None
-        return self._finish(asked, fault)
+        return self._finish(request, fault)
 
     def _fault(self, key: str, attempt: int) -> str | None:
         limit = self.plan.max_requests
@@ -181,19 +181,19 @@ class _Connection(asyncio.Protocol):
         drawn: str | None = pick(self.plan.faults, draw(self.plan.seed, key, attempt))
         return drawn
 
-    def _finish(self, asked: Asked, fault: str | None) -> None:
+    def _finish(self, request: EndpointRequest, fault: str | None) -> None:
         self._idle()
         if fault is None:
             self.stats.answered += 1
-            return self._write(200, answer(self.plan, asked))
-        self.stats.failed_at[asked.key] = time.monotonic()
+            return self._write(200, answer(self.plan, request))
+        self.stats.failed_at[request.key] = time.monotonic()
         if fault in ("drop", "stall"):
             return self.transport.abort()
         if fault == "partial":
             self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
             return self.transport.close()
         if fault == "malformed":
-            return self._write(200, answer(self.plan, asked)[:-20])
+            return self._write(200, answer(self.plan, request)[:-20])
         if fault == "html":
             return self._write(200, b"<html><body>Bad gateway</body></html>", {}, "text/html")
         if fault == "empty":
@@ -238,12 +238,12 @@ class _Connection(asyncio.Protocol):
         headers: dict[str, str] | None = None,
         content_type: str = "application/json",
     ) -> None:
-        more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+        extra_headers = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         if status in (429, 503) and self.plan.retry_after is not None:
-            more += f"Retry-After: {self.plan.retry_after}\r\n"
+            extra_headers += f"Retry-After: {self.plan.retry_after}\r\n"
         head = (
             f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}\r\nServer: keju-test\r\n"
-            f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+            f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n{extra_headers}\r\n"
         )
         self.transport.write(head.encode("latin-1") + body)
 

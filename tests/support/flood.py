@@ -9,26 +9,26 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def flooding(pieces: Iterable[bytes], most: int = 1 << 30) -> Iterator[str]:
+def flooding(pieces: Iterable[bytes], max_bytes: int = 1 << 30) -> Iterator[str]:
     """Give the address of a server that answers each request with `pieces`, at most `most` bytes."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.1)
-    done = threading.Event()
+    is_finished = threading.Event()
 
     def answer(plug: socket.socket) -> None:
         with plug, suppress(OSError):
             plug.settimeout(5)
             plug.recv(1 << 16)
-            left = most
+            bytes_left = max_bytes
             for piece in pieces:
-                if done.is_set() or left <= 0:
+                if is_finished.is_set() or bytes_left <= 0:
                     return
                 plug.sendall(piece)
-                left -= len(piece)
+                bytes_left -= len(piece)
             plug.recv(1)  # until the client closes
 
     def serve() -> None:
-        while not done.is_set():
+        while not is_finished.is_set():
             with suppress(TimeoutError):
                 plug, _ = listener.accept()
                 threading.Thread(target=answer, args=[plug], daemon=True).start()
@@ -38,6 +38,6 @@ def flooding(pieces: Iterable[bytes], most: int = 1 << 30) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        done.set()
+        is_finished.set()
         thread.join()
         listener.close()

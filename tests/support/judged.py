@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from keju.config import TaskConfig
 from tests.support.open_exam import SIZE
-from tests.support.replies import Asked
+from tests.support.replies import EndpointRequest
 
 KEY = "JUDGE_KEY_FOR_TESTS"
 
 
-class Shown(NamedTuple):
+class PromptBlocks(NamedTuple):
     """The blocks of a judge's prompt; a call that only knocks has none."""
 
     question: str = ""
@@ -23,22 +23,22 @@ class Shown(NamedTuple):
     answer: str = ""
 
 
-def parts(asked: Asked) -> Shown:
-    found = re.findall(r"\[begin (\w+) (\w+)\]\n(.*?)\n\[end \1 \2\]", asked.text, re.DOTALL)
-    return Shown(**{name: re.sub(r"(?m)^\| ", "", text) for name, _, text in found})
+def prompt_blocks(request: EndpointRequest) -> PromptBlocks:
+    blocks = re.findall(r"\[begin (\w+) (\w+)\]\n(.*?)\n\[end \1 \2\]", request.text, re.DOTALL)
+    return PromptBlocks(**{name: re.sub(r"(?m)^\| ", "", text) for name, _, text in blocks})
 
 
-def candidate(asked: Asked) -> str:
+def candidate(request: EndpointRequest) -> str:
     """Right in other words, wrong, or the target's very text, by thirds."""
-    number = int(re.findall(r"\d+", asked.text + " 0")[0])
+    number = int(re.findall(r"\d+", request.text + " 0")[0])
     return [f"It is {number + 1}.", f"It is {number}.", str(number + 1)][number % 3]
 
 
-def verdict(asked: Asked) -> str:
+def verdict(request: EndpointRequest) -> str:
     """What a good judge says."""
-    shown = parts(asked)
-    right = shown.target in re.findall(r"\d+", shown.answer)
-    return f"I compared them. <grade>{'correct' if right else 'incorrect'}</grade>"
+    blocks = prompt_blocks(request)
+    is_correct = blocks.target in re.findall(r"\d+", blocks.answer)
+    return f"I compared them. <grade>{'correct' if is_correct else 'incorrect'}</grade>"
 
 
 def wait_for(event: Callable[[], bool]) -> None:
@@ -46,12 +46,14 @@ def wait_for(event: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-def both(asked: Asked) -> str:
+def candidate_or_verdict(request: EndpointRequest) -> str:
     """An endpoint at which candidate and judge are served."""
-    return verdict(asked) if asked.body["model"] == "judge" else candidate(asked)
+    return verdict(request) if request.body["model"] == "judge" else candidate(request)
 
 
-def config(folder: Path, url: str, judge: dict[str, Any] | None, **more: Any) -> TaskConfig:
+def judged_config(
+    folder: Path, url: str, judge: dict[str, Any] | None, **changes: Any
+) -> TaskConfig:
     settings: dict[str, Any] = {
         "model": "m",
         "api_url": url,
@@ -61,12 +63,12 @@ def config(folder: Path, url: str, judge: dict[str, Any] | None, **more: Any) ->
         "retry_interval": 0.01,
         "judge": None if judge is None else {"model": "judge", "api_key_var": KEY} | judge,
     }
-    return TaskConfig(**(settings | more))
+    return TaskConfig(**(settings | changes))
 
 
-def entry(results: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = results["benchmarks"][0]
-    return found
+def benchmark_entry(results: dict[str, Any]) -> dict[str, Any]:
+    benchmark: dict[str, Any] = results["benchmarks"][0]
+    return benchmark
 
 
 RIGHT = sum(n % 3 != 1 for n in range(SIZE))

@@ -71,20 +71,20 @@ def serve(words: list[str] | None = None) -> None:
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args(words)
+    options = parser.parse_args(words)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import importlib
 
     runtime = importlib.import_module("xllamacpp")
     parameters = runtime.CommonParams()
-    parameters.model.path = given.model
-    parameters.model_alias = {given.alias}
-    parameters.api_keys = [given.key]
-    parameters.port = given.port
-    parameters.n_parallel = given.slots
-    parameters.n_ctx = given.context * given.slots
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = given.threads
+    parameters.model.path = options.model
+    parameters.model_alias = {options.alias}
+    parameters.api_keys = [options.key]
+    parameters.port = options.port
+    parameters.n_parallel = options.slots
+    parameters.n_ctx = options.context * options.slots
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = options.threads
     parameters.flash_attn_type = runtime.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     parameters.warmup = False
     parameters.verbosity = 0

@@ -70,8 +70,8 @@ def compute(expression: str) -> int | float:
 
     def value(node: ast.expr) -> Any:
         match node:
-            case ast.BinOp(left, kind, right):
-                return OPERATIONS[type(kind)](value(left), value(right))
+            case ast.BinOp(left_node, kind, right_node):
+                return OPERATIONS[type(kind)](value(left_node), value(right_node))
             case ast.UnaryOp(ast.USub(), inner):
                 return -value(inner)
             case ast.Constant(int() | float() as number):
@@ -115,11 +115,11 @@ class Server:
             case "tools/list":
                 # Two pages, as a long list would have.
                 listed = [{"name": name} | about for name, about in self.tools.items()]
-                half = len(listed) // 2
+                middle = len(listed) // 2
                 if message.get("params", {}).get("cursor"):
-                    self.send({"id": key, "result": {"tools": listed[half:]}})
+                    self.send({"id": key, "result": {"tools": listed[middle:]}})
                 else:
-                    self.send({"id": key, "result": {"tools": listed[:half], "nextCursor": "2"}})
+                    self.send({"id": key, "result": {"tools": listed[:middle], "nextCursor": "2"}})
             case "tools/call":
                 threading.Thread(
                     target=self.call, args=(key, message["params"]), daemon=True
@@ -129,41 +129,41 @@ class Server:
 
     def call(self, key: Any, params: dict[str, Any]) -> None:
         self.calls += 1
-        name, given = params["name"], params.get("arguments") or {}
+        name, arguments = params["name"], params.get("arguments") or {}
         if name not in self.tools:
             self.send({"id": key, "error": {"code": -32602, "message": f"Unknown tool: {name}"}})
             return
         if name == "refuse":
-            error = {"code": int(given["n"]), "message": "refused"}
+            error = {"code": int(arguments["n"]), "message": "refused"}
             self.send({"id": key, "error": error})
             return
         try:
-            result = self.result(name, given)
+            result = self.result(name, arguments)
         except Exception as error:
             text = [{"type": "text", "text": f"{type(error).__name__}: {error}"}]
             result = {"content": text, "isError": True}
         self.send({"id": key, "result": result})
 
-    def result(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+    def result(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         match name:
             case "calculate":
-                text = str(compute(given["expression"]))
+                text = str(compute(arguments["expression"]))
             case "echo" | "write":
-                text = given["text"]
+                text = arguments["text"]
             case "crash":
                 os._exit(3)
             case "crash_on":
-                if given["n"] == 13:
+                if arguments["n"] == 13:
                     time.sleep(0.03)
                     os._exit(3)
                 time.sleep(0.1)
-                text = str(given["n"])
+                text = str(arguments["n"])
             case "sleep":
-                time.sleep(given["n"])
+                time.sleep(arguments["n"])
                 text = "awake"
             case "noise":
                 with self.lock:
-                    sys.stdout.write("this is no message\n" * int(given["n"]))
+                    sys.stdout.write("this is no message\n" * int(arguments["n"]))
                     sys.stdout.flush()
                 text = "printed"
             case "fail":
@@ -176,13 +176,13 @@ class Server:
             case "structured":
                 return {"content": [], "structuredContent": {"n": 7}}
             case "variable":
-                text = str(os.environ.get(given["text"]))
+                text = str(os.environ.get(arguments["text"]))
             case "count":
                 text = str(self.calls)
             case "arguments":
                 text = json.dumps([*self.settings.rest, str(os.getpid())])
             case "long":
-                text = "x" * int(given["n"])
+                text = "x" * int(arguments["n"])
             case _:
                 raise ValueError(name)
         return {"content": [{"type": "text", "text": text}]}

@@ -35,16 +35,16 @@ def laid_out(recordings: Recordings, name: str, root: Path) -> Iterator[LaidRun]
 
 
 def check_score(laid: LaidRun, keju: Keju) -> None:
-    assert laid.lost(laid.recorded("score"), laid.score(keju)) == []
-    assert laid.served.asked == []
+    assert laid.differences(laid.recorded("score"), laid.score(keju)) == []
+    assert laid.served.requests == []
 
 
 def check_export(laid: LaidRun, keju: Keju) -> None:
-    recorded = (laid.recordings.here / laid.case.name / "export.csv").read_text("utf-8")
+    recorded = (laid.recordings.folder / laid.case.name / "export.csv").read_text("utf-8")
     before = list(csv.DictReader(io.StringIO(recorded)))
-    now = list(csv.DictReader(io.StringIO(laid.export(keju, "csv"))))
+    rows = list(csv.DictReader(io.StringIO(laid.export(keju, "csv"))))
     assert before
-    assert laid.lost(before, now) == []
+    assert laid.differences(before, rows) == []
     lines = [json.loads(line) for line in laid.export(keju, "jsonl").splitlines()]
     for name in EXPORTED:
         values = ["" if line[name] is None else str(line[name]) for line in lines]
@@ -89,12 +89,12 @@ def check_resume(laid: LaidRun, keju: Keju) -> None:
         recorded = _without_times(recorded)
     answered = {json.dumps(key) for key in _answered(laid)}
     resumed = laid.resume(keju)
-    assert laid.lost(recorded, resumed) == []
+    assert laid.differences(recorded, resumed) == []
     if laid.case.total is not None:
         missing = laid.case.total - len(answered)
         assert resumed["questions"] == missing
         assert bool(resumed["knocks"]) == bool(missing)
-    assert laid.lost(recorded["results"], laid.written()) == []
+    assert laid.differences(recorded["results"], laid.written()) == []
 
 
 def _without_times(document: Any) -> Any:
@@ -128,13 +128,13 @@ def _answered(laid: LaidRun) -> Iterator[tuple[str, str, int]]:
 
 def check_judge(laid: LaidRun, keju: Keju) -> None:
     recorded = laid.recorded("judge")
-    assert laid.lost(recorded, laid.judge(keju)) == []
-    assert laid.served.asked == []
+    assert laid.differences(recorded, laid.judge(keju)) == []
+    assert laid.served.requests == []
     verdicts = (laid.folder / "verdicts.jsonl").read_bytes().count(b"\n")
     (laid.folder / "verdicts.jsonl").unlink()
-    again = laid.judge(keju)
-    assert laid.lost(recorded["results"], again["results"]) == []
-    assert again["questions"] == verdicts
+    second_results = laid.judge(keju)
+    assert laid.differences(recorded["results"], second_results["results"]) == []
+    assert second_results["questions"] == verdicts
 
 
 def check_reuse(laid: LaidRun, keju: Keju) -> None:
@@ -145,9 +145,9 @@ def check_reuse(laid: LaidRun, keju: Keju) -> None:
     assert ran.code == 0
     assert laid.served.counts["questions"] == recorded["questions"]
     (entry,) = recorded["results"]["benchmarks"]
-    (now,) = json.loads(ran.out)["benchmarks"]
+    (current_entry,) = json.loads(ran.out)["benchmarks"]
     for key in ("n", "metrics", "outcomes", "subsets"):
-        assert laid.lost(entry[key], now[key], key) == []
+        assert laid.differences(entry[key], current_entry[key], key) == []
 
 
 def check_list(recordings: Recordings, keju: Keju, root: Path) -> None:
@@ -159,9 +159,9 @@ def check_list(recordings: Recordings, keju: Keju, root: Path) -> None:
             assert case.name in ran.out
 
 
-def check_paths(here: Path) -> None:
+def check_paths(folder: Path) -> None:
     """No recorded file names a folder of a machine."""
-    for path in here.rglob("*"):
+    for path in folder.rglob("*"):
         if path.suffix in (".json", ".jsonl", ".csv", ".txt", ".yaml", ".ipynb"):
             # `"/home/me`, `"/tmp/x/data`
             match = re.search(rb'"(?:/[\w.-]+){2,}', path.read_bytes())

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.recorded_replies import KNOCK, reply
-from tests.support.replies import Answerer, Asked, Plan
+from tests.support.replies import Answerer, EndpointRequest, Plan
 
 TESTS = Path(__file__).parent.parent
 DATA = TESTS / "runs01" / "data"
@@ -37,7 +37,7 @@ def dataset_args(**settings: Any) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Case:
+class RecordedCase:
     """One recorded run."""
 
     name: str
@@ -61,7 +61,7 @@ class Case:
     """The run with which this one is compared and against which it is gated."""
 
 
-class Ran(NamedTuple):
+class CommandOutput(NamedTuple):
     """The exit code of a command, and what it printed."""
 
     code: int
@@ -95,21 +95,23 @@ class Change(NamedTuple):
 class Served:
     """An endpoint that keeps what it was asked."""
 
-    def __init__(self, case: Case, answers: Answerer = reply, *, first: bool = False) -> None:
-        self.asked: list[Asked] = []
+    def __init__(
+        self, case: RecordedCase, answers: Answerer = reply, *, is_first: bool = False
+    ) -> None:
+        self.requests: list[EndpointRequest] = []
         self._answers = answers
-        settings = {**case.plan, **(case.at_first if first else {})}
+        settings = {**case.plan, **(case.at_first if is_first else {})}
         self.endpoint = FaultyEndpoint(Plan(answers=self._answer, **settings))
 
-    def _answer(self, asked: Asked) -> str | dict[str, Any]:
-        self.asked.append(asked)
-        return self._answers(asked)
+    def _answer(self, request: EndpointRequest) -> str | dict[str, Any]:
+        self.requests.append(request)
+        return self._answers(request)
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of questions, and of calls that only checked the endpoint."""
-        knocks = sum(asked.text == KNOCK for asked in self.asked)
-        return {"questions": len(self.asked) - knocks, "knocks": knocks}
+        knocks = sum(request.text == KNOCK for request in self.requests)
+        return {"questions": len(self.requests) - knocks, "knocks": knocks}
 
 
 VOLATILE = frozenset({"timing", "complete"})
@@ -120,55 +122,55 @@ VOLATILE = frozenset({"timing", "complete"})
 class Recordings:
     """The recorded runs of one version of Keju."""
 
-    here: Path
-    cases: tuple[Case, ...]
+    folder: Path
+    cases: tuple[RecordedCase, ...]
     changes: tuple[Change, ...] = ()
     """What later versions say differently."""
     reworded: Callable[[str], str] = str
     """How a warning of that version begins today."""
     answers: Answerer = reply
 
-    def __getitem__(self, name: str) -> Case:
+    def __getitem__(self, name: str) -> RecordedCase:
         return next(case for case in self.cases if case.name == name)
 
-    def names(self, wanted: Callable[[Case], object] = bool) -> list[str]:
+    def names(self, condition: Callable[[RecordedCase], object] = bool) -> list[str]:
         """The names of the cases for which `wanted` is true."""
-        return [case.name for case in self.cases if wanted(case)]
+        return [case.name for case in self.cases if condition(case)]
 
-    def is_scored(self, case: Case) -> bool:
+    def is_scored(self, case: RecordedCase) -> bool:
         """Whether the run is one for `keju score`: a matrix is a set of runs."""
         return case.origin != "matrix"
 
-    def has_results(self, case: Case) -> bool:
+    def has_results(self, case: RecordedCase) -> bool:
         """Whether the version wrote results; it did not where it was killed before."""
-        return (self.here / case.name / "run" / "results.json").exists()
+        return (self.folder / case.name / "run" / "results.json").exists()
 
-    def results(self, case: Case) -> Any:
+    def results(self, case: RecordedCase) -> Any:
         """The results that the version wrote; None where it was killed before."""
-        path = self.here / case.name / "run" / "results.json"
+        path = self.folder / case.name / "run" / "results.json"
         return json.loads(path.read_bytes()) if path.exists() else None
 
-    def prepare(self, case: Case, root: Path, url: str) -> None:
+    def prepare(self, case: RecordedCase, root: Path, url: str) -> None:
         """Copy what a run needs below `root`: questions, tools, further files."""
         shutil.copytree(IMPORTED_DATA if case.origin == "import" else DATA, root / "data")
         (root / "tools").mkdir()
         shutil.copy(MCP_SERVER, root / "tools")
-        if (self.here / "files").exists():
-            shutil.copytree(self.here / "files", root, dirs_exist_ok=True)
-            for path in (self.here / "files").glob("*.yaml"):
+        if (self.folder / "files").exists():
+            shutil.copytree(self.folder / "files", root, dirs_exist_ok=True)
+            for path in (self.folder / "files").glob("*.yaml"):
                 _fill(root / path.name, root, url)
 
-    def lay(self, case: Case, root: Path, url: str) -> None:
+    def lay(self, case: RecordedCase, root: Path, url: str) -> None:
         """Copy a recorded run, the runs that it needs and its data below `root`."""
         self.prepare(case, root, url)
-        others = {*case.parts, *([case.baseline] if case.baseline else [])}
-        self.copy_runs((case.name, *others), root, url)
+        needed_cases = {*case.parts, *([case.baseline] if case.baseline else [])}
+        self.copy_runs((case.name, *needed_cases), root, url)
 
     def copy_runs(self, names: Iterable[str], root: Path, url: str) -> None:
         """Copy recorded runs below `root`."""
         for name in names:
             folder = root / "runs" / name
-            shutil.copytree(self.here / name / "run", folder)
+            shutil.copytree(self.folder / name / "run", folder)
             for path in folder.rglob("*"):
                 if path.is_file():
                     _fill(path, root, url)
@@ -177,7 +179,7 @@ class Recordings:
         """Whether a value of a run is known to have changed."""
         return any(fnmatchcase(run, c.run) and fnmatchcase(path, c.path) for c in self.changes)
 
-    def lost(self, run: str, recorded: Any, now: Any, place: str = "") -> list[str]:
+    def differences(self, run: str, recorded: Any, current: Any, place: str = "") -> list[str]:
         """List what was recorded of a run and is now missing or different.
 
         New keys do not count, nor does what `changes` declares. Lists have as many entries as
@@ -185,45 +187,51 @@ class Recordings:
         """
         if self.is_declared(run, place):
             return []
-        if isinstance(recorded, dict) and isinstance(now, dict):
-            return list(self._lost_keys(run, recorded, now, place))
-        if isinstance(recorded, list) and isinstance(now, list):
+        if isinstance(recorded, dict) and isinstance(current, dict):
+            return list(self._lost_keys(run, recorded, current, place))
+        if isinstance(recorded, list) and isinstance(current, list):
             if place.endswith("/warnings"):
-                return list(self._lost_warnings(run, recorded, now, place))
+                return list(self._lost_warnings(run, recorded, current, place))
             if place.endswith("/notices"):
-                return list(self._lost_notices(run, recorded, now, place))
-            if len(recorded) == len(now):
-                pairs = enumerate(zip(recorded, now, strict=True))
-                return [line for n, pair in pairs for line in self.lost(run, *pair, f"{place}/{n}")]
-        same = recorded == now
-        if isinstance(recorded, float) and isinstance(now, int | float):
-            same = math.isclose(recorded, now, rel_tol=1e-9, abs_tol=1e-12)
-        return [] if same else [f"{place}: {recorded!r} became {now!r}"]
+                return list(self._lost_notices(run, recorded, current, place))
+            if len(recorded) == len(current):
+                pairs = enumerate(zip(recorded, current, strict=True))
+                return [
+                    line
+                    for n, pair in pairs
+                    for line in self.differences(run, *pair, f"{place}/{n}")
+                ]
+        is_equal = recorded == current
+        if isinstance(recorded, float) and isinstance(current, int | float):
+            is_equal = math.isclose(recorded, current, rel_tol=1e-9, abs_tol=1e-12)
+        return [] if is_equal else [f"{place}: {recorded!r} became {current!r}"]
 
     def _lost_keys(
-        self, run: str, recorded: dict[str, Any], now: dict[str, Any], place: str
+        self, run: str, recorded: dict[str, Any], current: dict[str, Any], place: str
     ) -> Iterator[str]:
         for key in recorded.keys() - VOLATILE:
             where = f"{place}/{key}"
-            if key in now:
-                yield from self.lost(run, recorded[key], now[key], where)
+            if key in current:
+                yield from self.differences(run, recorded[key], current[key], where)
             elif not self.is_declared(run, where):
                 yield f"{where} is gone"
 
     def _lost_warnings(
-        self, run: str, recorded: list[str], now: list[str], place: str
+        self, run: str, recorded: list[str], current: list[str], place: str
     ) -> Iterator[str]:
         for n, words in enumerate(recorded):
-            kept = any(line.startswith(self.reworded(words)) for line in now)
-            if not kept and not self.is_declared(run, f"{place}/{n}"):
+            is_present = any(line.startswith(self.reworded(words)) for line in current)
+            if not is_present and not self.is_declared(run, f"{place}/{n}"):
                 yield f"{place}: {words!r} is gone"
 
     def _lost_notices(
-        self, run: str, recorded: list[Any], now: list[Any], place: str
+        self, run: str, recorded: list[Any], current: list[Any], place: str
     ) -> Iterator[str]:
         for n, notice in enumerate(recorded):
             where = f"{place}/{n}"
-            if all(self.lost(run, notice, other, where) for other in now):
+            if all(
+                self.differences(run, notice, current_notice, where) for current_notice in current
+            ):
                 yield f"{where}: {notice!r} is gone"
 
 
@@ -238,7 +246,7 @@ class LaidRun:
     """A copy of a recorded run below `root`, the endpoint of its manifest, and the commands."""
 
     recordings: Recordings
-    case: Case
+    case: RecordedCase
     root: Path
     served: Served
 
@@ -248,12 +256,14 @@ class LaidRun:
 
     def recorded(self, what: str) -> Any:
         """Return what the version said, with the results."""
-        document = json.loads((self.recordings.here / self.case.name / f"{what}.json").read_bytes())
+        document = json.loads(
+            (self.recordings.folder / self.case.name / f"{what}.json").read_bytes()
+        )
         return {"results": self.recordings.results(self.case)} | document
 
-    def lost(self, recorded: Any, now: Any, place: str = "") -> list[str]:
+    def differences(self, recorded: Any, current: Any, place: str = "") -> list[str]:
         """List what was recorded of this run and is now missing or different."""
-        return self.recordings.lost(self.case.name, recorded, now, place)
+        return self.recordings.differences(self.case.name, recorded, current, place)
 
     def score(self, keju: Keju) -> Any:
         """``keju score``: the score of the stored replies."""
@@ -288,8 +298,8 @@ class LaidRun:
 
     def gate(self, keju: Keju) -> Any:
         """``keju gate`` against the baseline, with a margin of ten points."""
-        against = ("--baseline", f"runs/{self.case.baseline}", "--margin", "0.1")
-        return self._document(keju("gate", f"runs/{self.case.name}", *against, "--json"))
+        options = ("--baseline", f"runs/{self.case.baseline}", "--margin", "0.1")
+        return self._document(keju("gate", f"runs/{self.case.name}", *options, "--json"))
 
     def codes(self, keju: Keju) -> Any:
         """The exit codes of the commands whose pages may change."""

@@ -20,10 +20,10 @@ from tests.support.recorded_runs import (
     IMPORTED_LOG,
     ROOT,
     TESTS,
-    Case,
+    CommandOutput,
     Keju,
     LaidRun,
-    Ran,
+    RecordedCase,
     Recordings,
     Served,
 )
@@ -32,11 +32,11 @@ ENOUGH = 30
 """Records after which a run is killed that is to be killed."""
 
 
-def keju_in(root: Path) -> Callable[..., Ran]:
+def keju_in(root: Path) -> Callable[..., CommandOutput]:
     """Run ``keju`` in a folder, without the caller's settings."""
 
-    def run(*argv: str) -> Ran:
-        done = subprocess.run(
+    def run(*argv: str) -> CommandOutput:
+        process = subprocess.run(
             [sys.executable, "-m", "keju", *argv],
             cwd=root,
             env=_environment(),
@@ -44,7 +44,7 @@ def keju_in(root: Path) -> Callable[..., Ran]:
             text=True,
             check=False,
         )
-        return Ran(done.returncode, done.stdout)
+        return CommandOutput(process.returncode, process.stdout)
 
     return run
 
@@ -55,9 +55,9 @@ def _environment() -> dict[str, str]:
     return clean | {"PYTHONPATH": os.pathsep.join((f"{repository}/src", repository))}
 
 
-def record(recordings: Recordings, case: Case) -> None:
+def record(recordings: Recordings, case: RecordedCase) -> None:
     """Make one run and keep its folder; of a matrix also the folders of its runs."""
-    served = Served(case, recordings.answers, first=True)
+    served = Served(case, recordings.answers, is_first=True)
     with tempfile.TemporaryDirectory() as place, served.endpoint as endpoint:
         root = Path(place)
         recordings.prepare(case, root, endpoint.url)
@@ -96,7 +96,7 @@ def _kill(root: Path, folder: Path, argv: tuple[str, ...]) -> None:
 
 def _keep(recordings: Recordings, name: str, root: Path, url: str) -> None:
     """Copy a run's folder, without its report, with placeholders."""
-    folder, target = root / "runs" / name, recordings.here / name
+    folder, target = root / "runs" / name, recordings.folder / name
     shutil.rmtree(target, ignore_errors=True)
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != "report.html" and path.stat().st_size:
@@ -106,7 +106,7 @@ def _keep(recordings: Recordings, name: str, root: Path, url: str) -> None:
             copy.write_bytes(text.replace(url.encode(), ENDPOINT.encode()))
 
 
-def observe(recordings: Recordings, case: Case) -> None:
+def observe(recordings: Recordings, case: RecordedCase) -> None:
     """Keep what this version says about a recorded run."""
 
     def see(look: Callable[[LaidRun, Keju], Any]) -> Any:
@@ -116,19 +116,19 @@ def observe(recordings: Recordings, case: Case) -> None:
         ):
             return look(laid, keju_in(Path(place)))
 
-    def write(what: str, look: Callable[[LaidRun, Keju], Any]) -> None:
+    def write(name: str, look: Callable[[LaidRun, Keju], Any]) -> None:
         document = see(look)
-        if "results" in document and not recordings.lost(
+        if "results" in document and not recordings.differences(
             case.name, recordings.results(case), document["results"]
         ):
             del document["results"]
         text = json.dumps(document, ensure_ascii=False, indent=1)
-        (recordings.here / case.name / f"{what}.json").write_text(text + "\n", "utf-8")
+        (recordings.folder / case.name / f"{name}.json").write_text(text + "\n", "utf-8")
 
     if recordings.is_scored(case):
         write("score", LaidRun.score)
         rows = see(lambda laid, keju: laid.export(keju, "csv"))
-        (recordings.here / case.name / "export.csv").write_text(rows, "utf-8", newline="")
+        (recordings.folder / case.name / "export.csv").write_text(rows, "utf-8", newline="")
     if case.resumes:
         write("resume", LaidRun.resume)
     if case.judged:

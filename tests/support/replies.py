@@ -14,7 +14,7 @@ ANSWER_LETTERS = "ABCDEF"
 
 
 @dataclass(frozen=True)
-class Asked:
+class EndpointRequest:
     """One request as the endpoint understood it."""
 
     route: Literal["chat", "completion"]
@@ -46,7 +46,7 @@ class Raw:
     """What follows for ever, as fast as the client reads."""
 
 
-Answerer = Callable[[Asked], "str | dict[str, Any]"]
+Answerer = Callable[[EndpointRequest], "str | dict[str, Any]"]
 """Gives the text of the reply, or the whole ``message`` (or ``choice``) to send."""
 
 
@@ -74,7 +74,7 @@ class Plan:
     """The Retry-After header of 429 and 503."""
     logprobs: Literal["openai", "llamacpp", "refused", "missing"] = "openai"
     max_logprobs: int = 20
-    tokens: Callable[[Asked], dict[str, float]] | None = None
+    tokens: Callable[[EndpointRequest], dict[str, float]] | None = None
     """Log-probabilities of the first token; the labels by hash by default."""
     min_max_tokens: int = 0
     """Smaller ``max_tokens`` are refused, as some reasoning models do."""
@@ -86,7 +86,7 @@ class Plan:
     """Where every call is redirected to."""
     max_requests: int | None = None
     """Every later call is answered 503."""
-    raw: Callable[[Asked, int], Raw | None] | None = None
+    raw: Callable[[EndpointRequest, int], Raw | None] | None = None
     """Bytes in place of the reply to an attempt (from 0) at a prompt; None for a good reply."""
     usage: Mapping[str, int] | None = None
     """The ``usage`` of every reply, empty for none; counted from the texts by default."""
@@ -136,85 +136,85 @@ def error_body(status: int, message: str, code: str | None = None) -> bytes:
     )
 
 
-def refusal(plan: Plan, asked: Asked, authorization: str) -> tuple[int, bytes] | None:
+def refusal(plan: Plan, request: EndpointRequest, authorization: str) -> tuple[int, bytes] | None:
     """The client's own mistakes, which are answered before any fault is drawn."""
     if plan.key is not None and authorization != f"Bearer {plan.key}":
-        given = authorization.removeprefix("Bearer ")
-        message = f"Incorrect API key provided: {given}. You can find your key in the console."
+        used_key = authorization.removeprefix("Bearer ")
+        message = f"Incorrect API key provided: {used_key}. You can find your key in the console."
         return 401, error_body(401, message, "invalid_api_key")
-    model = asked.body.get("model")
+    model = request.body.get("model")
     if plan.models and model not in plan.models:
         message = f"The model `{model}` does not exist"
         return 404, error_body(404, message, "model_not_found")
     for name in plan.unsupported:
-        if name in asked.body:
+        if name in request.body:
             message = f"Unsupported parameter: '{name}'."
             if name == "max_tokens":
                 message += " Use 'max_completion_tokens' instead."
             return 400, error_body(400, message, "unsupported_parameter")
-    max_tokens = asked.body.get("max_tokens")
+    max_tokens = request.body.get("max_tokens")
     if max_tokens is not None and max_tokens < plan.min_max_tokens:
         message = f"max_tokens must be at least {plan.min_max_tokens}, got {max_tokens}"
         return 400, error_body(400, message)
-    if plan.context is not None and len(asked.text) > plan.context:
+    if plan.context is not None and len(request.text) > plan.context:
         message = f"This model's maximum context length is {plan.context} tokens."
         return 400, error_body(400, message, "context_length_exceeded")
-    return _logprobs_refusal(plan, asked)
+    return _logprobs_refusal(plan, request)
 
 
-def _logprobs_refusal(plan: Plan, asked: Asked) -> tuple[int, bytes] | None:
-    wanted = _wanted_logprobs(asked)
-    if wanted and plan.logprobs == "refused":
+def _logprobs_refusal(plan: Plan, request: EndpointRequest) -> tuple[int, bytes] | None:
+    logprob_count = _wanted_logprobs(request)
+    if logprob_count and plan.logprobs == "refused":
         return 400, error_body(400, "logprobs are not supported by this model")
-    if wanted > plan.max_logprobs:
-        message = f"top logprobs must be at most {plan.max_logprobs}, got {wanted}"
+    if logprob_count > plan.max_logprobs:
+        message = f"top logprobs must be at most {plan.max_logprobs}, got {logprob_count}"
         return 400, error_body(400, message)
     return None
 
 
-def _wanted_logprobs(asked: Asked) -> int:
-    if asked.route == "completion":
-        return int(asked.body.get("logprobs") or 0)
-    return int(asked.body.get("top_logprobs") or 0) if asked.body.get("logprobs") else 0
+def _wanted_logprobs(request: EndpointRequest) -> int:
+    if request.route == "completion":
+        return int(request.body.get("logprobs") or 0)
+    return int(request.body.get("top_logprobs") or 0) if request.body.get("logprobs") else 0
 
 
-def answer(plan: Plan, asked: Asked) -> bytes:
+def answer(plan: Plan, request: EndpointRequest) -> bytes:
     """The body of a good reply."""
-    said = _said(plan, asked)
+    content = _content(plan, request)
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
-    if asked.route == "completion":
-        choice |= said if isinstance(said, dict) else {"text": said}
-    elif isinstance(said, dict) and "message" in said:
-        choice |= said
+    if request.route == "completion":
+        choice |= content if isinstance(content, dict) else {"text": content}
+    elif isinstance(content, dict) and "message" in content:
+        choice |= content
     else:
-        message = said if isinstance(said, dict) else {"content": said}
+        message = content if isinstance(content, dict) else {"content": content}
         choice["message"] = {"role": "assistant"} | message
-    wanted = _wanted_logprobs(asked)
-    if wanted and plan.logprobs != "missing":
-        choice["logprobs"] = _logprobs(plan, asked, wanted)
-    spoken = len(said) // 4 if isinstance(said, str) else 1
-    limit = int(asked.body.get("max_tokens") or plan.default_max_tokens or 0)
-    if plan.default_max_tokens and isinstance(said, str) and limit < spoken:
-        cut, spoken = said[: 4 * limit], limit
+    logprob_count = _wanted_logprobs(request)
+    if logprob_count and plan.logprobs != "missing":
+        choice["logprobs"] = _logprobs(plan, request, logprob_count)
+    completion_tokens = len(content) // 4 if isinstance(content, str) else 1
+    limit = int(request.body.get("max_tokens") or plan.default_max_tokens or 0)
+    if plan.default_max_tokens and isinstance(content, str) and limit < completion_tokens:
+        cut, completion_tokens = content[: 4 * limit], limit
         choice["finish_reason"] = "length"
-        choice |= {"text": cut} if asked.route == "completion" else {"message": {"content": cut}}
-    read = len(asked.text) // 4
+        choice |= {"text": cut} if request.route == "completion" else {"message": {"content": cut}}
+    prompt_tokens = len(request.text) // 4
     if plan.prompt_cap is not None:
-        read = min(read, plan.prompt_cap)
-    others = [
+        prompt_tokens = min(prompt_tokens, plan.prompt_cap)
+    further_choices = [
         {"index": n, "finish_reason": "stop", "text": "?", "message": {"content": "?"}}
         for n in range(1, plan.choices)
     ]
     document = {
-        "id": f"reply-{asked.key}",
-        "object": "chat.completion" if asked.route == "chat" else "text_completion",
+        "id": f"reply-{request.key}",
+        "object": "chat.completion" if request.route == "chat" else "text_completion",
         "created": 0,
-        "model": plan.model_name or asked.body.get("model"),
-        "choices": [choice, *others],
+        "model": plan.model_name or request.body.get("model"),
+        "choices": [choice, *further_choices],
         "usage": {
-            "prompt_tokens": read,
-            "completion_tokens": spoken,
-            "total_tokens": read + spoken,
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
         },
     }
     if plan.usage is not None:
@@ -222,25 +222,25 @@ def answer(plan: Plan, asked: Asked) -> bytes:
     return msgspec.json.encode(document)
 
 
-def _said(plan: Plan, asked: Asked) -> str | dict[str, Any]:
+def _content(plan: Plan, request: EndpointRequest) -> str | dict[str, Any]:
     if callable(plan.answers):
-        return plan.answers(asked)
+        return plan.answers(request)
     if isinstance(plan.answers, str):
         return plan.answers
-    if plan.answers is not None and asked.key in plan.answers:
-        return plan.answers[asked.key]
-    letter = ANSWER_LETTERS[int(asked.key, 16) % len(ANSWER_LETTERS)]
+    if plan.answers is not None and request.key in plan.answers:
+        return plan.answers[request.key]
+    letter = ANSWER_LETTERS[int(request.key, 16) % len(ANSWER_LETTERS)]
     return f"Let's think step by step. So the answer is ({letter})."
 
 
-def _logprobs(plan: Plan, asked: Asked, wanted: int) -> dict[str, Any]:
-    tokens = plan.tokens(asked) if plan.tokens is not None else _label_tokens(asked)
-    ranked = sorted(tokens.items(), key=lambda item: -item[1])[:wanted]
-    first = ranked[0]
-    if asked.route == "completion" and plan.logprobs == "openai":
+def _logprobs(plan: Plan, request: EndpointRequest, count: int) -> dict[str, Any]:
+    tokens = plan.tokens(request) if plan.tokens is not None else _label_tokens(request)
+    ranked = sorted(tokens.items(), key=lambda item: -item[1])[:count]
+    likeliest = ranked[0]
+    if request.route == "completion" and plan.logprobs == "openai":
         return {
-            "tokens": [first[0]],
-            "token_logprobs": [first[1]],
+            "tokens": [likeliest[0]],
+            "token_logprobs": [likeliest[1]],
             "top_logprobs": [dict(ranked)],
             "text_offset": [0],
         }
@@ -248,8 +248,8 @@ def _logprobs(plan: Plan, asked: Asked, wanted: int) -> dict[str, Any]:
     return {"content": [listed[0] | {"top_logprobs": listed}]}
 
 
-def _label_tokens(asked: Asked) -> dict[str, float]:
-    weights = {label: 0.05 + draw(asked.key, label) for label in "ABCD"}
+def _label_tokens(request: EndpointRequest) -> dict[str, float]:
+    weights = {label: 0.05 + draw(request.key, label) for label in "ABCD"}
     total = sum(weights.values()) * 1.1
     tokens = {label: math.log(weight / total) for label, weight in weights.items()}
     return tokens | {" A": math.log(0.01), "The": math.log(0.02)}

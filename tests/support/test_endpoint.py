@@ -25,27 +25,32 @@ def call(url: str, body: dict[str, Any] | None = None) -> Any:
 
 
 def outcomes(plan: Plan, prompts: int = 40, attempts: int = 3) -> list[Any]:
-    seen: list[Any] = []
+    results: list[Any] = []
     with FaultyEndpoint(plan) as endpoint:
         for number in range(prompts * attempts):
             body = {"model": "m", "prompt": f"question {number % prompts}"}
             try:
-                seen.append(call(f"{endpoint.url}/completions", body)["choices"][0]["text"])
+                results.append(call(f"{endpoint.url}/completions", body)["choices"][0]["text"])
             except (urllib.error.URLError, ConnectionError, json.JSONDecodeError) as error:
-                seen.append(getattr(error, "code", type(error).__name__))
+                results.append(getattr(error, "code", type(error).__name__))
         stats = call(f"{endpoint.origin}/stats")
     assert stats["distinct"] == prompts
     assert stats["max_attempts"] == attempts
     assert stats["requests"] == prompts * attempts
-    return seen
+    return results
 
 
 def test_faults_depend_on_seed_prompt_and_attempt() -> None:
     faults = {"429": 0.2, "500": 0.2, "drop": 0.1, "malformed": 0.1}
-    first = outcomes(Plan(faults=faults, seed=1))
-    assert first == outcomes(Plan(faults=faults, seed=1))
-    assert first != outcomes(Plan(faults=faults, seed=2))
-    assert 0.4 < sum(not isinstance(o, str) or "answer" not in o for o in first) / len(first) < 0.8
+    first_outcomes = outcomes(Plan(faults=faults, seed=1))
+    assert first_outcomes == outcomes(Plan(faults=faults, seed=1))
+    assert first_outcomes != outcomes(Plan(faults=faults, seed=2))
+    assert (
+        0.4
+        < sum(not isinstance(o, str) or "answer" not in o for o in first_outcomes)
+        / len(first_outcomes)
+        < 0.8
+    )
 
 
 def test_answers_by_prompt() -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
 from keju.types import Sample, Tool
-from tests.support.replies import Asked
+from tests.support.replies import EndpointRequest
 
 Function = Callable[..., Any]
 """Takes the arguments of a call, and `sample` where it asks for it; gives a text or a ToolResult."""
@@ -73,7 +73,7 @@ class _Box(Toolbox):
         return self._source.note() if self._source.note is not None else None
 
 
-def calling(*calls: tuple[str, Any], text: str = "", first: int = 1) -> dict[str, Any]:
+def calling(*calls: tuple[str, Any], text: str = "", first_number: int = 1) -> dict[str, Any]:
     """A message with tool calls: names and arguments, these as JSON text or as an object."""
     return {
         "message": {
@@ -85,18 +85,18 @@ def calling(*calls: tuple[str, Any], text: str = "", first: int = 1) -> dict[str
                     "type": "function",
                     "function": {
                         "name": name,
-                        "arguments": given
-                        if isinstance(given, str)
-                        else msgspec.json.encode(given).decode(),
+                        "arguments": arguments
+                        if isinstance(arguments, str)
+                        else msgspec.json.encode(arguments).decode(),
                     },
                 }
-                for number, (name, given) in enumerate(calls, first)
+                for number, (name, arguments) in enumerate(calls, first_number)
             ],
         },
         "finish_reason": "tool_calls",
     }
 
 
-def results_in(asked: Asked) -> list[str]:
+def results_in(request: EndpointRequest) -> list[str]:
     """The results that a request carries, in order."""
-    return [m["content"] for m in asked.body["messages"] if m["role"] == "tool"]
+    return [m["content"] for m in request.body["messages"] if m["role"] == "tool"]

@@ -18,10 +18,10 @@ from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling, Tool, 
 from tests.support.anthropic_schema import NEW, OLD
 from tests.support.anthropic_server import (
     KEY,
+    AnthropicMessage,
+    AnthropicPlan,
     AnthropicServer,
-    Plan,
-    Raw,
-    Said,
+    RawResponse,
     error,
     tool_use,
 )
@@ -84,7 +84,7 @@ def request_of(prompt: Prompt | None = None, **sampling: Any) -> Request:
 def answered(answer: Any, request: Request | None = None, **settings: Any) -> Reply:
     """One reply to one request that fits the schema."""
     scripted = answer if callable(answer) else lambda *_: answer
-    with AnthropicServer(Plan(scripted)) as server:
+    with AnthropicServer(AnthropicPlan(scripted)) as server:
         (reply,) = ask(server, request or request_of(), **settings)
         assert server.refused == []
         return reply
@@ -195,14 +195,14 @@ def test_thinking_stands_apart_and_unknown_blocks_give_no_text() -> None:
         {"type": "hologram", "text": "no answer", "data": [1]},
         text("is (B)."),
     ]
-    reply = answered(Said(blocks, thinks="Let me see."))
+    reply = answered(AnthropicMessage(blocks, thinks="Let me see."))
     assert (reply.text, reply.reasoning) == ("The answer is (B).", "Let me see.")
     assert reply.usage.reasoning == 7
     assert reply.request_id == "req_1"
 
 
 def test_thinking_that_is_omitted_is_no_reasoning() -> None:
-    reply = answered(Said("B", thinks="hidden"))
+    reply = answered(AnthropicMessage("B", thinks="hidden"))
     assert (reply.text, reply.reasoning) == ("B", "")
 
 
@@ -218,24 +218,26 @@ def test_thinking_that_is_omitted_is_no_reasoning() -> None:
     ],
 )
 def test_why_a_reply_ended(stop: str, finish: str, refused: bool) -> None:
-    reply = answered(Said("B", stop))
+    reply = answered(AnthropicMessage("B", stop))
     assert (reply.finish, reply.refused) == (finish, refused)
 
 
 def test_an_empty_reply_is_an_empty_answer() -> None:
-    reply = answered(Said([], "end_turn"))
+    reply = answered(AnthropicMessage([], "end_turn"))
     assert (reply.error, reply.text, reply.finish) == (None, "", "stop")
 
 
 def test_a_refusal_without_content_is_no_error() -> None:
     details = {"stop_details": {"type": "refusal", "category": "cyber", "explanation": None}}
-    reply = answered(Said([], "refusal", more=details))
+    reply = answered(AnthropicMessage([], "refusal", extra_fields=details))
     assert (reply.error, reply.refused, reply.refusal) == (None, True, "cyber")
 
 
 def test_a_stop_sequence_that_came_with_the_text_is_cut_off() -> None:
     ended = {"stop_sequence": "END"}
-    reply = answered(Said("BEND", "stop_sequence", more=ended), request_of(stop=("END",)))
+    reply = answered(
+        AnthropicMessage("BEND", "stop_sequence", extra_fields=ended), request_of(stop=("END",))
+    )
     assert reply.text == "B"
 
 
@@ -244,9 +246,13 @@ SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "
 
 def test_a_reply_that_pauses_is_sent_back_and_goes_on() -> None:
     def answer(document: dict[str, Any], number: int) -> Any:
-        return Said([text("Half "), SEARCH], "pause_turn") if number == 0 else Said("whole.")
+        return (
+            AnthropicMessage([text("Half "), SEARCH], "pause_turn")
+            if number == 0
+            else AnthropicMessage("whole.")
+        )
 
-    with AnthropicServer(Plan(answer)) as server:
+    with AnthropicServer(AnthropicPlan(answer)) as server:
         (reply,) = ask(server, request_of())
         assert server.refused == []
         assert server.bodies[1]["messages"][-1]["content"] == [text("Half "), SEARCH]
@@ -260,7 +266,7 @@ def test_a_reply_that_pauses_is_sent_back_and_goes_on() -> None:
 )
 def test_a_cut_at_white_space_makes_no_answer_of_anything_else(stop: str, finish: str) -> None:
     said = [text("B\n\nmore"), *CALLS]
-    reply = answered(Said(said, stop), request_of(stop=("\n\n",)))
+    reply = answered(AnthropicMessage(said, stop), request_of(stop=("\n\n",)))
     assert (reply.text, reply.refused) == ("B", stop == "refusal")
     if stop == "end_turn":
         assert len(reply.calls) == 2
@@ -269,7 +275,9 @@ def test_a_cut_at_white_space_makes_no_answer_of_anything_else(stop: str, finish
 
 
 def test_a_reply_that_never_ends_is_given_up() -> None:
-    with AnthropicServer(Plan(lambda *_: Said([SEARCH], "pause_turn"))) as server:
+    with AnthropicServer(
+        AnthropicPlan(lambda *_: AnthropicMessage([SEARCH], "pause_turn"))
+    ) as server:
         (reply,) = ask(server, request_of())
         assert len(server.bodies) == MOST_PAUSES + 1
     assert reply.error is not None
@@ -279,33 +287,59 @@ def test_a_reply_that_never_ends_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("raw", "kind", "wait"),
     [
-        (Raw(413, b"<html><title>413</title></html>"), "context_length", None),
-        (Raw(429, error("rate_limit_error", "m"), {"retry-after": "7"}), "rate_limit", 7.0),
-        (Raw(429, error("rate_limit_error", "m", "ramp_limit_exceeded")), "rate_limit", None),
-        (Raw(429, error("rate_limit_error", "m", "enforced_spend_limit_reached")), "auth", None),
-        (Raw(529, error("overloaded_error", "m"), {"retry-after-ms": "500"}), "rate_limit", 0.5),
-        (Raw(500, error("api_error", "m")), "server", None),
-        (Raw(500, error("api_error", "m"), {"x-should-retry": "false"}), "bad_request", None),
-        (Raw(400, error("invalid_request_error", "m"), {"x-should-retry": "true"}), "server", None),
-        (Raw(504, error("timeout_error", "m")), "timeout", None),
-        (Raw(409, error("conflict_error", "m")), "server", None),
-        (Raw(402, error("billing_error", "m")), "auth", None),
-        (Raw(403, error("permission_error", "m")), "auth", None),
-        (Raw(404, error("not_found_error", "m")), "not_found", None),
-        (Raw(400, error("invalid_request_error", "prompt is too long")), "context_length", None),
-        (Raw(400, error("invalid_request_error", "m")), "bad_request", None),
+        (RawResponse(413, b"<html><title>413</title></html>"), "context_length", None),
+        (RawResponse(429, error("rate_limit_error", "m"), {"retry-after": "7"}), "rate_limit", 7.0),
         (
-            Raw(400, error("invalid_request_error", "You have reached your API usage limits.")),
+            RawResponse(429, error("rate_limit_error", "m", "ramp_limit_exceeded")),
+            "rate_limit",
+            None,
+        ),
+        (
+            RawResponse(429, error("rate_limit_error", "m", "enforced_spend_limit_reached")),
             "auth",
             None,
         ),
-        (Raw(200, error("overloaded_error", "m")), "rate_limit", None),
-        (Raw(200, b"<html>"), "malformed", None),
-        (Raw(200, b"[]"), "malformed", None),
-        (Raw(200, b'{"content": "text"}'), "malformed", None),
+        (
+            RawResponse(529, error("overloaded_error", "m"), {"retry-after-ms": "500"}),
+            "rate_limit",
+            0.5,
+        ),
+        (RawResponse(500, error("api_error", "m")), "server", None),
+        (
+            RawResponse(500, error("api_error", "m"), {"x-should-retry": "false"}),
+            "bad_request",
+            None,
+        ),
+        (
+            RawResponse(400, error("invalid_request_error", "m"), {"x-should-retry": "true"}),
+            "server",
+            None,
+        ),
+        (RawResponse(504, error("timeout_error", "m")), "timeout", None),
+        (RawResponse(409, error("conflict_error", "m")), "server", None),
+        (RawResponse(402, error("billing_error", "m")), "auth", None),
+        (RawResponse(403, error("permission_error", "m")), "auth", None),
+        (RawResponse(404, error("not_found_error", "m")), "not_found", None),
+        (
+            RawResponse(400, error("invalid_request_error", "prompt is too long")),
+            "context_length",
+            None,
+        ),
+        (RawResponse(400, error("invalid_request_error", "m")), "bad_request", None),
+        (
+            RawResponse(
+                400, error("invalid_request_error", "You have reached your API usage limits.")
+            ),
+            "auth",
+            None,
+        ),
+        (RawResponse(200, error("overloaded_error", "m")), "rate_limit", None),
+        (RawResponse(200, b"<html>"), "malformed", None),
+        (RawResponse(200, b"[]"), "malformed", None),
+        (RawResponse(200, b'{"content": "text"}'), "malformed", None),
     ],
 )
-def test_faults(raw: Raw, kind: str, wait: float | None) -> None:
+def test_faults(raw: RawResponse, kind: str, wait: float | None) -> None:
     fault = answered(raw).error
     assert fault is not None
     assert (fault.kind, fault.retry_after) == (kind, wait)
@@ -315,10 +349,12 @@ def test_faults(raw: Raw, kind: str, wait: float | None) -> None:
 
 @pytest.mark.parametrize("version", [OLD, NEW])
 def test_no_key_in_any_header_comes_back(version: str) -> None:
-    echo = Raw(400, error("invalid_request_error", f"you sent {KEY}"), {"request-id": KEY})
+    echo = RawResponse(400, error("invalid_request_error", f"you sent {KEY}"), {"request-id": KEY})
     reply = answered(echo, model="claude-sonnet-4-6", version=version)
     assert KEY not in repr(reply)
-    said = answered(Said(f"Your key is {KEY}."), model="claude-sonnet-4-6", version=version)
+    said = answered(
+        AnthropicMessage(f"Your key is {KEY}."), model="claude-sonnet-4-6", version=version
+    )
     assert said.text == "Your key is [redacted]."
 
 
@@ -382,10 +418,10 @@ def test_a_whole_loop_fits_the_schema(model: str, thinks: str | None) -> None:
 
     def answer(document: dict[str, Any], number: int) -> Any:
         if document["tool_choice"]["type"] == "none":
-            return Said("So the answer is (A).", thinks=thinks)
-        return Said([text("Adding é."), *CALLS], thinks=thinks)
+            return AnthropicMessage("So the answer is (A).", thinks=thinks)
+        return AnthropicMessage([text("Adding é."), *CALLS], thinks=thinks)
 
-    with AnthropicServer(Plan(answer)) as server:
+    with AnthropicServer(AnthropicPlan(answer)) as server:
         replies = loop(server, model, rounds=3)
         assert server.refused == []
         last = server.bodies[-1]
@@ -414,9 +450,9 @@ def test_a_whole_loop_fits_the_schema(model: str, thinks: str | None) -> None:
 
 def test_a_cut_call_is_not_run() -> None:
     def answer(document: dict[str, Any], number: int) -> Any:
-        return Said([text("I call"), *CALLS], "max_tokens")
+        return AnthropicMessage([text("I call"), *CALLS], "max_tokens")
 
-    with AnthropicServer(Plan(answer)) as server:
+    with AnthropicServer(AnthropicPlan(answer)) as server:
         (reply,) = loop(server, "claude-sonnet-5-5", rounds=1)
     assert reply.calls == ()
     assert reply.finish == "length"
