@@ -243,7 +243,8 @@ def test_a_reply_over_time_is_a_timeout(tiny: Tiny) -> None:
 
 def test_reasoning_is_kept_apart(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "keju.models.hf.generation.Writer._decode", lambda _self, _tokens: "<think>hm</think> B"
+        "keju.models.hf.generation.TextGenerator._decode",
+        lambda _self, _tokens: "<think>hm</think> B",
     )
     (reply,) = ask_all(model(tiny), [Request(Prompt(Prefix(), "Q"), TEXT, "h")])
     assert (reply.reasoning, reply.text) == ("hm", "B")
