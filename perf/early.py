@@ -24,8 +24,8 @@ from typing import NamedTuple, cast
 from keju.benchmarks.base import DataSource, Exam, Protocol, Subset
 from keju.engine.job import Job
 from keju.engine.queue import draw_random_order
-from keju.engine.tally import Tally
 from keju.results.stopping_rule import PrecisionRule, evidence_of
+from keju.scores.tally import Tally
 from keju.stats.sequential import LEVEL
 from keju.types import Answer, Reading, Sample, Score
 

@@ -138,7 +138,7 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
     """Sit the exam; return the pace of the middle."""
     from keju import task
     from keju.config import TaskConfig
-    from keju.engine.display import Display, Progress
+    from keju.progress.display import Display, Progress
 
     looks: list[tuple[float, float, float, int]] = []
 

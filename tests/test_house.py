@@ -25,6 +25,7 @@ LEVELS = (
     ("answers", "stats", "sources"),
     ("benchmarks", "models"),
     ("runs",),
+    ("scores", "progress"),
     ("engine", "solvers"),
     ("judges",),
     ("results",),

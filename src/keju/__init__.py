@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from keju.benchmarks.registry import find_benchmark
     from keju.benchmarks.wording import Wording, words
     from keju.config import DatasetArgs, GenerationConfig, TaskConfig
-    from keju.engine.display import Progress
     from keju.errors import (
         ConfigError,
         DataError,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     )
     from keju.models.base import Model
     from keju.models.registry import ModelKind
+    from keju.progress.display import Progress
     from keju.results.audit import Audit, audit
     from keju.results.compare import Compared, compare
     from keju.results.contamination import Contamination, contamination
@@ -193,7 +193,7 @@ _HOMES = {
         "run_task",
         "score",
     ),
-    "keju.engine.display": ("Progress",),
+    "keju.progress.display": ("Progress",),
     "keju.results.plan": ("Plan", "plan"),
     "keju.results.samples": ("SampleRow", "Samples"),
     "keju.results.schema": ("Results",),

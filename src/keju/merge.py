@@ -7,8 +7,7 @@ from pathlib import Path
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.load import load_run_config
-from keju.engine.job import Job, describe_exams, make_jobs
-from keju.engine.resume import JobRequests, recall
+from keju.engine.resume import recall
 from keju.errors import KejuError, Notice, UsageError
 from keju.files import atomic_folder, write_json
 from keju.judges import make_judge_stage
@@ -19,6 +18,9 @@ from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, ManifestFile
 from keju.runs.parts import join, lock_parts, merge_manifests, part_notices
 from keju.runs.run import Run, damage_notices, write_grades
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import describe_exams, make_scores
+from keju.scores.stored_replies import ExamRequests
 from keju.task import FinishedTask, count_missing, find_shortfall, resume_command
 
 
@@ -38,7 +40,7 @@ def merge_runs(
         config = load_run_config(manifest.config | folder_settings, data_dir)
         judge = JudgeConfig(**manifest.judge) if manifest.judge else None
         judged_config = config.model_copy(update={"judge": judge})
-        jobs = make_jobs(judged_config)
+        jobs = make_scores(judged_config)
         exams = describe_exams(jobs)
         trusted_starts = [part.manifest.find_trusted_start(exams) for part in parts]
         with atomic_folder(folder) as new_folder:
@@ -58,7 +60,7 @@ def merge_runs(
 
 def _finish(
     config: TaskConfig,
-    jobs: Sequence[Job],
+    jobs: Sequence[ExamScores],
     file: ManifestFile,
     damaged: int,
     notices: Sequence[Notice],
@@ -67,7 +69,7 @@ def _finish(
 ) -> tuple[Results, KejuError | None]:
     """Write the results of the merged run. Return them, and the error for missing replies."""
     folder = file.path.parent
-    requests = JobRequests(jobs)
+    requests = ExamRequests(jobs)
     stage = make_judge_stage(config, jobs)
     recalled = recall(
         requests,

@@ -18,19 +18,9 @@ from keju.config.address import key_flag
 from keju.config.arms import AgentLimits
 from keju.config.load import load, merge
 from keju.engine.channel import ChannelLimits
-from keju.engine.display import Display
-from keju.engine.job import Job, collect_hints, describe_exams, make_jobs
-from keju.engine.resume import (
-    KEPT_FAULTS,
-    JobRequests,
-    ReusedUnits,
-    copy_cached,
-    iter_stored_replies,
-    recall,
-    reread_replies,
-)
+from keju.engine.job import Job, make_jobs
+from keju.engine.resume import KEPT_FAULTS, ReusedUnits, copy_cached, recall
 from keju.engine.session import run_session
-from keju.engine.watching import WATCHER, HeadlineScore
 from keju.errors import (
     ConfigError,
     Interrupted,
@@ -46,6 +36,8 @@ from keju.interop.watchers import watch_runs
 from keju.judges import make_judge_stage
 from keju.messages import label_text
 from keju.models.registry import is_local, make_model, settings_without_effect
+from keju.progress.display import Display
+from keju.progress.watching import WATCHER, HeadlineScore
 from keju.reporting.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
@@ -64,6 +56,9 @@ from keju.runs.run import (
     write_grades,
 )
 from keju.runs.throughput import SessionThroughput, find_earlier_pace
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import collect_hints, describe_exams
+from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread_replies
 
 if TYPE_CHECKING:
     from keju.engine.queue import StoppingRule
@@ -170,7 +165,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
         with Journal(folder) as journal:
             grader = None if asks_judge else earlier
             manifest = ManifestFile(folder, config, describe_exams(jobs), graded_by=grader)
-            run, requests = Run(folder), JobRequests(jobs)
+            run, requests = Run(folder), ExamRequests(jobs)
             manifest.manifest.stopped = msgspec.UNSET  # until a session ends
             rule = _make_stopping_rule(
                 config, jobs, manifest.manifest, stage if asks_judge else None
@@ -296,7 +291,7 @@ def make_dry_run(config: TaskConfig) -> DryRun:
     pace = find_earlier_pace(config, describe_exams(jobs), in_flight)
     reused = 0
     if stored is not None:
-        reused = _recall_replies(file, JobRequests(jobs), folder / FILE, notices.append).count
+        reused = _recall_replies(file, ExamRequests(jobs), folder / FILE, notices.append).count
     return DryRun(jobs, reused, notices, in_flight, pace)
 
 
@@ -371,7 +366,7 @@ def _make_stopping_rule(
 
 
 def _recall_replies(
-    file: ManifestFile, requests: JobRequests, path: Path, say: Callable[[Notice], None]
+    file: ManifestFile, requests: ExamRequests, path: Path, say: Callable[[Notice], None]
 ) -> ReusedUnits:
     """Return the replies that the run already has. Raise UsageError if it is another run.
 
@@ -457,12 +452,12 @@ class TooManyErrors(RunIncomplete):
     """Too many samples ended in an error that asking again cannot fix."""
 
 
-def count_missing(jobs: Sequence[Job]) -> int:
+def count_missing(jobs: Sequence[ExamScores]) -> int:
     """Return the number of questions without a record."""
     return sum(job.missing for job in jobs)
 
 
-def find_shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
+def find_shortfall(jobs: Sequence[ExamScores], limit: float) -> KejuError | None:
     """Return the error for missing or failed replies at the end of a session, or None."""
     total = sum(job.tallies[0].done + job.missing for job in jobs)
     if unanswered := count_missing(jobs):
@@ -518,7 +513,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         earlier = _load_complete_results(folder, file.before)
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
-        run, requests = Run(folder), JobRequests(jobs)
+        run, requests = Run(folder), ExamRequests(jobs)
         for reply, readings in reread_replies(iter_stored_replies(run, requests), jobs):
             reply.enter(readings)
         for job in jobs:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from keju.engine.reply_checks import is_same_model
 from keju.errors import Notice
+from keju.scores.reply_checks import is_same_model
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keju.config import Budget, Price
-from keju.engine.limits import SpendingMeter, UnitTokens, UsageMeter
+from keju.engine.limits import SpendingMeter
+from keju.scores.usage import UnitTokens, UsageMeter
 from keju.types import Usage
 
 

@@ -10,9 +10,10 @@ import msgspec
 from keju import run_task
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.engine.resume import JobRequests, ReusedUnits, recall
+from keju.engine.resume import ReusedUnits, recall
 from keju.runs.journal import FILE, Journal, Records
 from keju.runs.manifest import NEVER
+from keju.scores.stored_replies import ExamRequests
 from keju.task import run_exams
 from tests.benchmarks.bixbench.conftest import FLAT, write
 from tests.support.endpoint import FaultyEndpoint
@@ -35,7 +36,7 @@ def rewrite(run: Path, **changes: Any) -> None:
 
 def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], ReusedUnits]:
     jobs = make_jobs(config)
-    return jobs, recall(JobRequests(jobs), run / FILE, trusted_from=0 if trusted else NEVER)
+    return jobs, recall(ExamRequests(jobs), run / FILE, trusted_from=0 if trusted else NEVER)
 
 
 def wrongly_correct(run: Path) -> dict[str, Any]:

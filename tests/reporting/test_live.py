@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from keju.engine.display import ArmStatus, ExamStatus, Progress
+from keju.progress.display import ArmStatus, ExamStatus, Progress
 from keju.reporting.live import arm_rows, make_display
 from keju.stats.intervals import wilson
 

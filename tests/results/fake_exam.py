@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keju.benchmarks.base import DataSource, Exam, Mean, Protocol, Reference, Subset
-from keju.engine.tally import Tally
 from keju.results.schema import SCHEMA, ResultEntry, Results, Timing, UsageTotals, to_document
 from keju.results.summarise import summarise
+from keju.scores.tally import Tally
 from keju.types import Answer, Outcome, Prefix, Prompt, Reading, Sample, Score
 
 PROTOCOL = Protocol(name="plain", version="1", reader="robust", about="made for tests")

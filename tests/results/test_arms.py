@@ -15,7 +15,6 @@ from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.config import Price
 from keju.engine.job import Job
-from keju.engine.tally import EpisodeToolUse, ToolCallStats
 from keju.messages import Language, format_p
 from keju.reporting.arms import arm_table, pair_lines, pair_table
 from keju.reporting.format import Labels, money
@@ -23,6 +22,7 @@ from keju.reporting.terminal import render_results
 from keju.results.compare import compare_arms
 from keju.results.schema import SCHEMA, Comparison, ResultEntry, Results
 from keju.results.summarise import entries_of
+from keju.scores.tally import EpisodeToolUse, ToolCallStats
 from keju.types import Answer, CallKind, Reading, Reply, Sampling, Score, Usage
 from tests.results.fake_exam import OUTCOME_OF, make_exam, make_sample
 

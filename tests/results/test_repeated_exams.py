@@ -10,8 +10,8 @@ from keju.answers.kinds import Choice
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.engine.job import Job
-from keju.engine.tally import restore_label
 from keju.results.metrics import option_identity
+from keju.scores.tally import restore_label
 from keju.stats.repeats import pass_at_k
 from keju.types import LABELS, Answer, Reading, Record, Reply, Sampling, Score
 from tests.results.fake_exam import entry_of, make_exam, make_sample, make_tally

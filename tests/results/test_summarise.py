@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from keju.benchmarks.base import Mean, Scores, Subset
-from keju.engine.tally import CODE, Tally
 from keju.results.schema import Timing, UsageTotals
 from keju.results.summarise import summarise
+from keju.scores.tally import CODE, Tally
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import student_t_quantile, wilson
 from keju.types import OUTCOMES, Answer, Outcome, Reading, Sample, Score

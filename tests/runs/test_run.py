@@ -14,9 +14,10 @@ import keju
 from keju.benchmarks.samples import DigestTable
 from keju.config import TaskConfig
 from keju.engine.job import make_jobs
-from keju.engine.resume import JobRequests, iter_stored_replies, recall
+from keju.engine.resume import recall
 from keju.runs.journal import FILE, Journal, Records
 from keju.runs.run import JudgedReadings, Run, list_runs, open_run, select_counting, write_grades
+from keju.scores.stored_replies import ExamRequests, iter_stored_replies
 from keju.task import run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Score
 
@@ -117,7 +118,7 @@ def test_an_error_after_a_kept_one_is_asked_again(tmp_path: Path) -> None:
         for fault in (FINAL, ERROR):
             journal.append([msgspec.structs.replace(first, reply=Reply(error=fault))])
         journal.append(others)
-    requests = JobRequests(make_jobs(config))
+    requests = ExamRequests(make_jobs(config))
     assert recall(requests, folder / FILE).count == len(others)
     replies = {
         reply.unit: reply.record.reply for reply in iter_stored_replies(Run(folder), requests)

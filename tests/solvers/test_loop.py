@@ -13,9 +13,9 @@ import pytest
 
 from keju.config import AgentLimits, Price
 from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
-from keju.engine.tally import summarize_tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
+from keju.scores.tally import summarize_tool_use
 from keju.solvers.loop import ToolLoop
 from keju.solvers.text_tool_calls import parse_calls
 from keju.solvers.toolbox import CombinedTools, ToolResult, ToolsLost

@@ -195,9 +195,9 @@ def _apply_strategy(config: TaskConfig, strategy: str | None) -> TaskConfig:
 
 def _document(finished: FinishedTask, config: TaskConfig) -> dict[str, Any]:
     """Return the run in the format of mcpbr's results."""
-    from keju.engine.resume import iter_graded_records
     from keju.results.mcpbr import mcpbr_document
     from keju.runs.run import Run
+    from keju.scores.stored_replies import iter_graded_records
 
     stored = Run(finished.folder)
     records = iter_graded_records(stored)

@@ -331,11 +331,11 @@ def _prompt_of(
     differs from the one that the records answer. Prompts of another version or tool have other
     hashes over the same data. Then the current prompt is returned.
     """
-    from keju.engine.job import describe_exams, make_jobs
     from keju.runs.resume_compat import find_changed_files
+    from keju.scores.exams import describe_exams, make_scores
 
     try:
-        jobs = make_jobs(run.config(data_dir))
+        jobs = make_scores(run.config(data_dir))
     except KejuError as error:
         remark(label_text("show.no_question", problem=error.message))
         return None

@@ -56,14 +56,14 @@ def vf_eval(
     llm_judge_api_key_var) and its key is set. Otherwise they are compared exactly.
     """
     from keju.config.address import find_provider, parse_address
-    from keju.engine.job import make_jobs
     from keju.files import typed_path
     from keju.reporting.live import make_display
+    from keju.scores.exams import make_scores
     from keju.solvers.sandbox.memory import available_memory, memory_shares
     from keju.task import run_exams
 
     config, args = _configure(env, env_args, key_var, examples, settings)
-    (job,) = make_jobs(config)
+    (job,) = make_scores(config)
     # vf-eval's defaults are small, so the size of the run is shown.
     sample_count = len(job.exam.samples)
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
@@ -179,8 +179,8 @@ def rewards_of(entry: ResultEntry, folder: Path) -> RewardSummary:
 
     In the journal, the last record of each rollout counts. Records without a grade are left out.
     """
-    from keju.engine.resume import iter_graded_records
     from keju.runs.run import Run
+    from keju.scores.stored_replies import iter_graded_records
     from keju.types import UNSCORED
 
     metric, counts = entry.metrics.get("reward"), entry.outcomes

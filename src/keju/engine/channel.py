@@ -16,17 +16,18 @@ from time import monotonic, time
 from typing import Any, NamedTuple
 
 from keju.config import Budget
-from keju.engine.display import ActorStatus, Pause
 from keju.engine.endpoint_group import NOTHING, EndpointGroup, Rerouted, RetryHistory
 from keju.engine.endpoint_health import EndpointHealth, found_no_server
 from keju.engine.faults import FAILURES, OVERLOADS, RATE_LIMIT, REFUSALS, is_attempt, is_sent
 from keju.engine.faults import FINAL as FINAL
 from keju.engine.limits import ChannelLimits as ChannelLimits
-from keju.engine.limits import RateLimits, ReplyLatency, SpendingMeter, UsageMeter
+from keju.engine.limits import RateLimits, ReplyLatency, SpendingMeter
 from keju.engine.rate_limit import RateLimitQueue, SentRequest
-from keju.engine.watching import WORK, Follower, RequestAttempt
 from keju.errors import EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
+from keju.progress.display import ActorStatus, Pause
+from keju.progress.watching import WORK, Follower, RequestAttempt
+from keju.scores.usage import UsageMeter
 from keju.types import Fault, Reading, Reply, Request
 
 REFUSALS_TO_STOP = 3

@@ -21,8 +21,8 @@ from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.pool import EndpointPool
 from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
 from keju.engine.routing import EndpointQueues
-from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError, WriteError
+from keju.progress.watching import WORK, Follower
 from keju.runs.journal import Journal
 from keju.signals import run_in_thread
 from keju.types import Request

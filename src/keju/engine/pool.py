@@ -19,15 +19,16 @@ from typing import Any
 
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, ChannelLimits
-from keju.engine.display import ActorStatus, Pause
 from keju.engine.endpoint_group import EndpointGroup
 from keju.engine.endpoint_health import EndpointHealth
-from keju.engine.limits import RateLimits, SpendingMeter, UsageMeter
-from keju.engine.watching import Follower
+from keju.engine.limits import RateLimits, SpendingMeter
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
 from keju.messages import label_text
 from keju.models.base import Model
+from keju.progress.display import ActorStatus, Pause
+from keju.progress.watching import Follower
 from keju.runs.manifest import StoredEndpoint
+from keju.scores.usage import UsageMeter
 from keju.types import Sampling
 
 TRANSIENT_CODES = (

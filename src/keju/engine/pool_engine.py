@@ -16,8 +16,8 @@ from keju.engine.loop import MAX_WAITING, Engine
 from keju.engine.pool import EndpointPool
 from keju.engine.queue import Unit, WaitForPrefix
 from keju.engine.routing import EndpointQueues
-from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError
+from keju.progress.watching import WORK, Follower
 from keju.runs.journal import Journal
 
 LOOK_EVERY = 0.2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from keju.engine.reply_checks import is_same_model
 from keju.errors import Notice
 from keju.models.base import Model
+from keju.scores.reply_checks import is_same_model
 from keju.types import CUT, Reply
 
 

@@ -16,8 +16,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
 from keju.config import Budget
-from keju.engine.limits import ROUNDING, ConcurrencyLimit, RateLimits, SpentAmounts
+from keju.engine.limits import ConcurrencyLimit, RateLimits, SpentAmounts
 from keju.errors import EndpointError, KejuError, RunIncomplete
+from keju.scores.usage import ROUNDING
 
 if TYPE_CHECKING:
     from keju.engine.limits import SpendingMeter

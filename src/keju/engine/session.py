@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, ChannelLimits
-from keju.engine.display import ArmStatus, Display, ExamStatus, Progress
 from keju.engine.job import Job
-from keju.engine.limits import SpendingMeter, UsageMeter
+from keju.engine.limits import SpendingMeter
 from keju.engine.loop import Engine, Line
 from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
 from keju.engine.pool import EndpointPool, make_stored_endpoint
@@ -34,13 +33,15 @@ from keju.engine.queue import (
 from keju.engine.resume import ReusedUnits
 from keju.engine.routing import EndpointQueues, PrefixRoutes
 from keju.engine.run_sharing import SHARE
-from keju.engine.watching import Follower, SessionOutline, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
 from keju.messages import label_text
 from keju.models.base import Model
 from keju.models.registry import make_models
+from keju.progress.display import ArmStatus, Display, ExamStatus, Progress
+from keju.progress.watching import Follower, SessionOutline, follow
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import SessionLog, StoredSession, format_now
+from keju.scores.usage import UsageMeter
 from keju.signals import REMOTE, call_on_loop
 
 LONG_REPLY = 60.0

@@ -23,8 +23,6 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.benchmarks.metadata import Submission
-from keju.engine.job import Job, make_jobs
-from keju.engine.resume import JobRequests
 from keju.errors import KejuError, Notice, UsageError, WriteError, near_hint, quoted
 from keju.files import open_for_writing, whole_file, write_json
 from keju.interop.hub import eval_results
@@ -44,6 +42,9 @@ from keju.results.samples import (
 from keju.results.score import current_results
 from keju.runs.manifest import format_now
 from keju.runs.run import Run, damage_notices, missing_notices
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import make_scores
+from keju.scores.stored_replies import ExamRequests
 
 TABLES = ("csv", "jsonl", "parquet")
 """Formats with a row for each answer."""
@@ -129,7 +130,7 @@ def export_run(
     """Write a run to `target`, or to standard output."""
     require_target(form, target)
     if form == SUBMISSION or form.endswith(FILES):
-        jobs = make_jobs(run.config(data_dir))
+        jobs = make_scores(run.config(data_dir))
         if form == SUBMISSION:
             return _submit(run, jobs, target, fill=fill, partial=partial)
         assert target is not None
@@ -266,7 +267,7 @@ def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Expo
 
 
 def _submit(
-    run: Run, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
+    run: Run, jobs: list[ExamScores], target: Path | None, *, fill: str | None, partial: bool
 ) -> ExportedFile:
     """Write a submission, and record in the run's folder how it was made, because fills are not
     answers."""
@@ -296,7 +297,7 @@ def _submit(
 
 
 def _make_submission(
-    run: Run, jobs: Sequence[Job], *, fill: str | None = None, partial: bool = False
+    run: Run, jobs: Sequence[ExamScores], *, fill: str | None = None, partial: bool = False
 ) -> Submission:
     """Return the answers of a run in the format of the exam's submission site.
 
@@ -312,7 +313,7 @@ def _make_submission(
     return submission(job.exam, _read_answers(run, job), fill, partial=partial)
 
 
-def _find_only_job(jobs: Sequence[Job]) -> Job | None:
+def _find_only_job(jobs: Sequence[ExamScores]) -> ExamScores | None:
     """Return the first job; raise UsageError if its exam has several arms."""
     arms = [job.arm for job in jobs if job.exam is jobs[0].exam]
     if len(arms) > 1:
@@ -320,7 +321,7 @@ def _find_only_job(jobs: Sequence[Job]) -> Job | None:
     return jobs[0] if jobs else None
 
 
-def _read_answers(run: Run, job: Job) -> dict[str, str | None]:
+def _read_answers(run: Run, job: ExamScores) -> dict[str, str | None]:
     """Return the answer to each question; raise UsageError if questions were repeated.
 
     Questions that ended in an error are left out.
@@ -329,12 +330,14 @@ def _read_answers(run: Run, job: Job) -> dict[str, str | None]:
         raise UsageError("submission_repeats")
     return {
         record.id: record.readings[0].answer.value
-        for _, record in exported_answers(run, JobRequests([job]))
+        for _, record in exported_answers(run, ExamRequests([job]))
         if record.reply.error is None
     }
 
 
-def _write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Path) -> list[Path]:
+def _write_prediction_files(
+    run: Run, jobs: Sequence[ExamScores], form: str, folder: Path
+) -> list[Path]:
     """Write the exam's files with a column of predictions.
 
     Raise UsageError if the exam has no such files.

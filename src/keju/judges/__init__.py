@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
-    from keju.engine.job import Job
     from keju.judges.stage import JudgeStage
+    from keju.scores.exam_scores import ExamScores
 
 
-def make_judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
+def make_judge_stage(config: TaskConfig, jobs: Sequence[ExamScores]) -> JudgeStage | None:
     """Return the judging stage of a run; None, without heavy imports, if no exam has a judge.
 
     From then on the stage sees every answer that is entered on the scoreboards of `jobs`.

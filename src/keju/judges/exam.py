@@ -17,7 +17,6 @@ from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam, Reader, Subset
 from keju.benchmarks.choices import restore_order
 from keju.benchmarks.grading import LIMIT_CUTS, UNDECIDED
-from keju.engine.job import Job
 from keju.judges.prompts import (
     ANSWER,
     CONTEXT,
@@ -29,6 +28,7 @@ from keju.judges.prompts import (
     render,
     render_first,
 )
+from keju.scores.exam_scores import ExamScores
 from keju.stats.agreement import kappa_of_labels, self_consistency
 from keju.types import (
     BROKEN_FINISHES,
@@ -280,7 +280,7 @@ class CandidateAnswer(NamedTuple):
         )
 
 
-def submit(job: Job, unit: int, record: Record, strategy: str) -> CandidateAnswer | None:
+def submit(job: ExamScores, unit: int, record: Record, strategy: str) -> CandidateAnswer | None:
     """Return the answer in a graded record for the judge; None if the judge has nothing to decide.
 
     The judge gets the open answer that was read, or else the text that the readers got. Errors and

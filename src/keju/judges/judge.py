@@ -19,11 +19,10 @@ from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
 from keju.config.address import find_provider, parse_address
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
-from keju.engine.channel import Channel, ReplyWithAttempts
+from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
 from keju.engine.job import Job, make_jobs
-from keju.engine.limits import UsageMeter
-from keju.engine.resume import JobRequests, ReusedUnits, recall
-from keju.engine.session import run_session
+from keju.engine.resume import ReusedUnits, recall
+from keju.engine.session import run_loop, run_session
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.judges.exam import TWO_VERDICTS, JudgeExam, combine_votes, read_verdict, reading_of
@@ -33,10 +32,12 @@ from keju.models.registry import fit_sampling, is_local, make_model, model_name
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import SessionLog
 from keju.runs.run import select_counting
+from keju.scores.stored_replies import ExamRequests
+from keju.scores.usage import UsageMeter
 from keju.types import Answer, Fault, Reply, Request, Sample, Sampling, Usage
 
 if TYPE_CHECKING:
-    from keju.engine.display import Display
+    from keju.progress.display import Display
 
 EXCERPT = 120
 """Characters of a reply without a verdict that the error quotes."""
@@ -72,7 +73,7 @@ class Judge(Solver):
         self.replies: list[JudgeReplies] = []
         """The outcomes of its replies, by job."""
         self._exams: Sequence[JudgeExam] = ()
-        self._requests = JobRequests(())
+        self._requests = ExamRequests(())
         self.was_asked = False
         """Whether this process sent it a request. Otherwise all verdicts come from the journal."""
         self._code = "second_judge" if is_second else "judge"
@@ -84,6 +85,21 @@ class Judge(Solver):
             return make_model(self.task)
         except ConfigError as error:
             raise ConfigError("judge_unusable", problem=error) from None
+
+    def check_endpoint(self) -> None:
+        """Raise an error for a wrong address, key or model, before any question is asked."""
+
+        async def open_once() -> None:
+            model = self.create_model()
+            channel = Channel(model, ChannelLimits.of(self.task, model))
+            try:
+                await channel.open([self.sampling])
+            except EndpointError as error:
+                raise self.explain_error(error) from None
+            finally:
+                await channel.close()
+
+        run_loop(open_once)
 
     @property
     def sampling(self) -> Sampling:
@@ -152,7 +168,7 @@ class Judge(Solver):
         """Give the judge the answers of each exam to grade."""
         self.jobs = [self.make_job(exam) for exam in exams]
         self.replies = [JudgeReplies() for _ in exams]
-        self._exams, self._requests = exams, JobRequests(self.jobs)
+        self._exams, self._requests = exams, ExamRequests(self.jobs)
 
     def recall(self, path: Path) -> ReusedUnits:
         """Enter the verdicts in the journal at `path`.
@@ -162,7 +178,7 @@ class Judge(Solver):
         recalled = recall(self._requests, path)
         if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
             return recalled
-        requests = JobRequests([self.make_job(exam.with_first_prompt()) for exam in self._exams])
+        requests = ExamRequests([self.make_job(exam.with_first_prompt()) for exam in self._exams])
         records_by_place = Records(path.parent, path.name).iter_with_positions()
         for number, _, record in select_counting(records_by_place, requests.by_hash):
             place, unit = requests.locate(number)

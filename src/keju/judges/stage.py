@@ -21,10 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.grading import PASS
 from keju.config import JudgeConfig, TaskConfig
-from keju.engine.channel import Channel, ChannelLimits
-from keju.engine.job import Job
-from keju.engine.limits import UsageMeter
-from keju.engine.session import run_loop
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete, UsageError
 from keju.judges.exam import (
     BROKEN_OFF,
@@ -42,12 +38,14 @@ from keju.judges.quality import corrected_accuracy, describe_quality, load_label
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import ManifestFile
 from keju.runs.run import JudgedReadings
+from keju.scores.exam_scores import ExamScores
+from keju.scores.usage import UsageMeter
 from keju.stats.estimate import Estimate
 from keju.types import Record, Sample
 
 if TYPE_CHECKING:
-    from keju.engine.display import Display
-    from keju.engine.tally import Tally
+    from keju.progress.display import Display
+    from keju.scores.tally import Tally
 
 LABELLED = "labelled"
 """Stands for an exam's name if the answers come from a file of known grades."""
@@ -70,7 +68,9 @@ class Judgement(NamedTuple):
 class JudgePanel:
     """The judges of all exams with the same judge settings; the first judge decides."""
 
-    def __init__(self, config: TaskConfig, settings: JudgeConfig, jobs: Sequence[Job]) -> None:
+    def __init__(
+        self, config: TaskConfig, settings: JudgeConfig, jobs: Sequence[ExamScores]
+    ) -> None:
         if settings.second == settings.model:
             raise ConfigError("judge_twice")
         self.settings = settings
@@ -86,7 +86,7 @@ class JudgePanel:
             job.watcher = partial(self._collect, job, submissions)
 
     def _collect(
-        self, job: Job, submissions: dict[int, CandidateAnswer], unit: int, record: Record
+        self, job: ExamScores, submissions: dict[int, CandidateAnswer], unit: int, record: Record
     ) -> None:
         """Keep an answer for the judges; it replaces an earlier one."""
         submission = submit(job, unit, record, self.settings.strategy)
@@ -140,7 +140,7 @@ class JudgePanel:
                 name = job.exam.samples[index].id
                 yield JudgedReadings(job.exam.benchmark, name, submission.hash, readings, epoch)
 
-    def judgement(self, job: Job, reader: int, deff: float) -> Judgement:
+    def judgement(self, job: ExamScores, reader: int, deff: float) -> Judgement:
         """Return the judges of an exam, their cost and reliability, for one of its readers."""
         place = self.jobs.index(job)
         verdicts, *second_verdicts = self.verdicts[place]
@@ -241,8 +241,8 @@ class JudgePanel:
 class JudgeStage:
     """The judges of a run, from the task or else from its exams."""
 
-    def __init__(self, config: TaskConfig, jobs: Sequence[Job]) -> None:
-        groups: list[tuple[JudgeConfig, list[Job]]] = []
+    def __init__(self, config: TaskConfig, jobs: Sequence[ExamScores]) -> None:
+        groups: list[tuple[JudgeConfig, list[ExamScores]]] = []
         for job in jobs:
             judge = config.judge or job.exam.judge
             if judge is None or judge.strategy == "rule":
@@ -265,19 +265,8 @@ class JudgeStage:
 
     def preflight(self) -> None:
         """Find a wrong address, key or model of a judge before the candidate is asked."""
-
-        async def check_endpoints() -> None:
-            for judge in self._judges:
-                model = judge.create_model()
-                channel = Channel(model, ChannelLimits.of(judge.task, model))
-                try:
-                    await channel.open([judge.sampling])
-                except EndpointError as error:
-                    raise judge.explain_error(error) from None
-                finally:
-                    await channel.close()
-
-        run_loop(check_endpoints)
+        for judge in self._judges:
+            judge.check_endpoint()
 
     def grade(
         self,
@@ -342,7 +331,7 @@ class JudgeStage:
                         panel_usage.include(job.meter)
         return stop
 
-    def judgement(self, job: Job, reader: int, deff: float = 1.0) -> Judgement | None:
+    def judgement(self, job: ExamScores, reader: int, deff: float = 1.0) -> Judgement | None:
         """Return the facts about an exam's judges under a reader; None if the exam has no judge.
 
         `deff` is the design effect of the accuracy under that reader.
@@ -363,7 +352,7 @@ def _overruled_notices(tally_before: Tally, tally_after: Tally, reader: str) -> 
         yield Notice("judge_overrules_reader", values | {"whole": tally_after.done})
 
 
-def _find(jobs: Sequence[Job], table: dict[str, Sample], name: str) -> Sample | None:
+def _find(jobs: Sequence[ExamScores], table: dict[str, Sample], name: str) -> Sample | None:
     """Return a question by its id, or by its name in the benchmark's own data.
 
     `table` is filled on the first call.

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.config.matrix import MatrixConfig
-from keju.engine.watching import WATCHER
 from keju.errors import KejuError, UsageError
 from keju.files import write_json
 from keju.interop.watchers import watch_runs
 from keju.matrix.session import MatrixSession, stop_of
 from keju.messages import current_language
+from keju.progress.watching import WATCHER
 from keju.reporting.board import Board
 from keju.reporting.matrix import write_matrix
 from keju.results.matrix import Matrix, matrix_of

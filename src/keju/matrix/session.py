@@ -22,14 +22,14 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.config.matrix import MatrixConfig, MatrixPair
-from keju.engine.display import Display, Progress
 from keju.engine.limits import RateLimits as PaceRates
 from keju.engine.limits import SpentAmounts
 from keju.engine.run_sharing import SHARE, RunSharing, SharedBudget, SharedSlots
-from keju.engine.watching import WATCHER
 from keju.errors import DataError, Interrupted, KejuError, RunIncomplete
 from keju.messages import label_text
 from keju.models.registry import endpoint_tasks, is_local, make_model, model_name
+from keju.progress.display import Display, Progress
+from keju.progress.watching import WATCHER
 from keju.reporting.board import Board, RunLine, State, score_interval
 from keju.reporting.throughput import ProgressThroughput
 from keju.runs.manifest import MANIFEST, Manifest, describe_environment, make_storable

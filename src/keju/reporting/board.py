@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from keju.engine.display import Pause
 from keju.messages import current_language, label_text, tolerant, write_line
 from keju.messages.wrapping import cells
+from keju.progress.display import Pause
 from keju.reporting.format import UNKNOWN, Labels, compact, count, interval, money, percent
 from keju.reporting.live import LOG_SECONDS, LOG_STEPS, SLOW_SECONDS
 from keju.reporting.narrow import GAP

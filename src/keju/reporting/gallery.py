@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from keju.benchmarks.samples import hash_digest
-from keju.engine.resume import JobRequests
 from keju.files import natural_key
 from keju.reporting.arms import transcript
 from keju.reporting.format import Labels, printable, without_canary
 from keju.results.schema import ResultEntry
+from keju.scores.stored_replies import ExamRequests
 from keju.types import LABELS, Prefix, Record, Sample
 
 FAILURES_SHOWN = 200
@@ -65,7 +65,7 @@ class SentPrompt(NamedTuple):
 Render = Callable[[Record, Sample], SentPrompt | None]
 
 
-def renderer(requests: JobRequests) -> Render:
+def renderer(requests: ExamRequests) -> Render:
     """Return a function that renders the prompts of a run as Keju would send them today."""
     jobs = {(job.exam.benchmark, job.arm): job for job in requests.jobs}
 

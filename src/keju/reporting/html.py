@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.engine.resume import JobRequests, iter_answers, load_requests
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language, current_language
@@ -35,6 +34,7 @@ from keju.results.score import current_results
 from keju.runs.journal import is_fetched
 from keju.runs.manifest import Manifest
 from keju.runs.run import REPORT, RESULTS, Run, damage_notices
+from keju.scores.stored_replies import ExamRequests, iter_answers, load_requests
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
 REFERENCE_STYLES = 3
@@ -48,7 +48,7 @@ _LINE_LIMIT = 1_000
 
 
 def write_outputs(
-    run: Run, results: Results, requests: JobRequests, language: Language | None, *, report: bool
+    run: Run, results: Results, requests: ExamRequests, language: Language | None, *, report: bool
 ) -> None:
     """Write ``results.json`` and optionally ``report.html`` into a run's folder.
 

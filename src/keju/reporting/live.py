@@ -17,8 +17,8 @@ from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from keju.engine.display import Display, Progress
 from keju.messages import current_language, label_text, tolerant, write_sentence
+from keju.progress.display import Display, Progress
 from keju.reporting.format import (
     UNKNOWN,
     Labels,

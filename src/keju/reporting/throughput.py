@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from keju.engine.display import Progress
+from keju.progress.display import Progress
 
 RATE_WINDOW = 10.0
 """Seconds over which rates are averaged."""

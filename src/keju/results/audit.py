@@ -17,8 +17,6 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import available_readers, choose_readers
 from keju.config.load import runs_folder
-from keju.engine.job import Job, describe_exams, make_jobs
-from keju.engine.resume import JobRequests, StoredReply, iter_stored_replies, reread_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import make_judge_stage
 from keju.results.causes import CODES, AuditedReply, Forms, causes_of, readers_of_form
@@ -28,6 +26,14 @@ from keju.results.schema import InNotebook
 from keju.results.scored_exam import ScoredExam, Source, config_of_exam, path_of, sittings_of
 from keju.runs.resume_compat import find_changed_files, version_notices
 from keju.runs.run import command_name, damage_notices, missing_notices, open_run
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import describe_exams, make_scores
+from keju.scores.stored_replies import (
+    ExamRequests,
+    StoredReply,
+    iter_stored_replies,
+    reread_replies,
+)
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.options import option_bias, recall_spread
@@ -218,7 +224,7 @@ def audit(
     """
     stored = open_run(path_of(run), str(runs_folder(work_dir)))
     config = config_of_exam(stored, datasets, data_dir)
-    jobs = make_jobs(config)
+    jobs = make_scores(config)
     for job in jobs:
         preferred_readers = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
         job.use_readers(_choose_audit_readers(job.exam, preferred_readers), keep_answers=True)
@@ -230,7 +236,7 @@ def audit(
         id(job): _ReplyAuditor(job, name, is_judged, partial(doubts_of, job, stored.manifest))
         for job in jobs
     }
-    replies = iter_stored_replies(stored, JobRequests(jobs), match_keys=not changed)
+    replies = iter_stored_replies(stored, ExamRequests(jobs), match_keys=not changed)
     for reply, readings in reread_replies(replies, jobs):
         collectors[id(reply.job)].add_reply(reply, readings)
     if changed and not any(job.tallies[0].done for job in jobs):
@@ -274,7 +280,7 @@ class _ReplyAuditor:
     """Collects the replies of one job and lists the suspect ones."""
 
     def __init__(
-        self, job: Job, run: str, judged: bool, doubts: Callable[[], Sequence[Notice]]
+        self, job: ExamScores, run: str, judged: bool, doubts: Callable[[], Sequence[Notice]]
     ) -> None:
         self._job = job
         self._doubts = doubts
@@ -557,7 +563,7 @@ Failures = dict[tuple[str, str], set[str]]
 attempts share."""
 
 
-def _find_failures(jobs: Sequence[Job]) -> Failures:
+def _find_failures(jobs: Sequence[ExamScores]) -> Failures:
     """Return the questions that this run never answers correctly, in any repeat or arm."""
     failed: Failures = {}
     answered_correctly: set[tuple[str, str]] = set()
@@ -609,7 +615,7 @@ def _normalise_answer(value: str | None) -> set[str]:
     return set() if value is None else {value.strip("() .").casefold()}
 
 
-def _list_shared_failures(jobs: Sequence[Job], failed: Failures) -> Iterator[SharedFailure]:
+def _list_shared_failures(jobs: Sequence[ExamScores], failed: Failures) -> Iterator[SharedFailure]:
     exams = {(job.exam.benchmark, job.exam.arm): job.exam for job in jobs}
     for exam in exams.values():
         for sample in exam.samples:

@@ -28,8 +28,6 @@ from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, split_any_thinking
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import EXACT, UNDECIDED
-from keju.engine.job import READER_FAILED
-from keju.engine.question_limits import CutCause, QuestionLimits, find_cut_cause
 from keju.models.base import is_error_text
 from keju.results.reply_traits import (
     OWN_FORMS,
@@ -55,6 +53,8 @@ from keju.results.reply_traits import (
     says_in_words,
     wording_of,
 )
+from keju.scores.exam_scores import READER_FAILED
+from keju.scores.question_limits import CutCause, QuestionLimits, find_cut_cause
 from keju.types import CUT, FILTERED, Reading, Reply, Sample, Sampling
 
 END = 300

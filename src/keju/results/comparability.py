@@ -16,11 +16,11 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import VERSION
 from keju.config import Arm, TaskConfig
-from keju.engine.job import Job
 from keju.errors import KejuError
 from keju.results.schema import DATA
 from keju.runs.manifest import FIXED_FACTS, Manifest, StoredExam
 from keju.runs.resume_compat import CHOOSING, agree_by_subset
+from keju.scores.exam_scores import ExamScores
 
 RENDERING = ("form", "decode", "label_lead")
 """Settings of sampling that are part of the prompt."""
@@ -31,14 +31,14 @@ DIGEST = 12
 """The number of characters of a file's hash that are shown."""
 
 
-def question_conditions(job: Job, facts: StoredExam) -> dict[str, Any]:
+def question_conditions(job: ExamScores, facts: StoredExam) -> dict[str, Any]:
     """Return the facts that identify the questions: the exam and its data."""
     files = facts.data.files
     digests = {f"{DATA}{name}": files[name][:DIGEST] for name in sorted(files)}
     return {"exam": job.exam.benchmark, **digests}
 
 
-def protocol_key(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+def protocol_key(job: ExamScores, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     """Return how the questions were asked: the settings as Keju understands them today.
 
     For an imported run, they are the settings in the log of the other tool. The seed is included
@@ -85,7 +85,7 @@ def args_of_exam(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     return next(matching_args, {})
 
 
-def reader_key(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
+def reader_key(job: ExamScores, place: int, gold: str = "current") -> dict[str, Any]:
     """Return how the answers are read and graded today."""
     reader = job.readers[place]
     return {
@@ -168,7 +168,7 @@ def has_exam_limit(args: Mapping[str, Any]) -> bool:
     return args.get("limit") is not None
 
 
-def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+def circumstances_of(job: ExamScores, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     """Return the facts that may differ: the model, sampling, the choice of questions, the tools."""
     config, fields = manifest.config, TaskConfig.model_fields
     arm = next(

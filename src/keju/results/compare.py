@@ -23,7 +23,6 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.config import Price
-from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.files import MappedSequence
 from keju.results.comparability import TOOLS
@@ -50,6 +49,7 @@ from keju.results.scored_exam import (
     varied_settings,
 )
 from keju.runs.manifest import FIXED_FACTS
+from keju.scores.exam_scores import ExamScores
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.intervals import FEW_CLUSTERS, mean, student_t_quantile
 from keju.stats.paired import (
@@ -222,7 +222,7 @@ def match_exams(
 
 
 def compare_arms(
-    jobs: Sequence[Job], price: Price | None = None, run: str = ""
+    jobs: Sequence[ExamScores], price: Price | None = None, run: str = ""
 ) -> list[Comparison]:
     """Compare every pair of arms of each exam under the headline's reader.
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from keju.engine.job import Job
-from keju.engine.question_limits import SETTINGS, CutCause
-from keju.engine.tally import CODE, Tally
 from keju.errors import Notice
+from keju.scores.exam_scores import ExamScores
+from keju.scores.question_limits import SETTINGS, CutCause
+from keju.scores.tally import CODE, Tally
 
 CUT_REPLIES: Final = "cut_replies"
 _CODES: Final[dict[CutCause, str]] = {
@@ -23,7 +23,7 @@ _CODES: Final[dict[CutCause, str]] = {
 }
 
 
-def cut_notices(job: Job, tally: Tally, notice: Notice) -> Iterator[Notice]:
+def cut_notices(job: ExamScores, tally: Tally, notice: Notice) -> Iterator[Notice]:
     """Yield the notice of replies that were cut off, once for each cause."""
     part, total = notice.values["part"], notice.values["whole"]
     cut = CODE["truncated"]
@@ -40,7 +40,7 @@ def cut_notices(job: Job, tally: Tally, notice: Notice) -> Iterator[Notice]:
         yield _at_max_tokens(job, replace(notice, values=values))
 
 
-def _limit(job: Job, cause: CutCause) -> float:
+def _limit(job: ExamScores, cause: CutCause) -> float:
     """Return the value of a limit of the job's questions; 0 if it is not known."""
     for name in SETTINGS:
         if name == cause and job.limits is not None:
@@ -48,7 +48,7 @@ def _limit(job: Job, cause: CutCause) -> float:
     return 0
 
 
-def _at_max_tokens(job: Job, notice: Notice) -> Notice:
+def _at_max_tokens(job: ExamScores, notice: Notice) -> Notice:
     """Return the notice about replies that reached the token limit of a single reply."""
     limit = job.token_limit
     if limit is None:
@@ -59,7 +59,7 @@ def _at_max_tokens(job: Job, notice: Notice) -> Notice:
     return notice
 
 
-def ignored_limit_notices(job: Job) -> Iterator[Notice]:
+def ignored_limit_notices(job: ExamScores) -> Iterator[Notice]:
     """Yield a notice for each limit that replies exceed without being cut."""
     total = job.tallies[0].done
     for name, part in Counter(job.ignored_limits.values()).items():

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import chain
 
-from keju.engine.job import Job
 from keju.errors import Notice
 from keju.runs.manifest import Manifest
+from keju.scores.exam_scores import ExamScores
 
 
 def declared_names(manifest: Manifest) -> set[str]:
@@ -21,7 +21,7 @@ def declared_names(manifest: Manifest) -> set[str]:
     return {name for endpoint in endpoints for name in endpoint.declared}
 
 
-def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
+def doubts_of(job: ExamScores, manifest: Manifest | None = None) -> list[Notice]:
     """Return the notices that follow from all replies of a job; predictions have no manifest."""
     asked_by_keju = manifest is not None and manifest.imported is not True
     declared = declared_names(manifest) if manifest else set()
@@ -31,7 +31,7 @@ def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
     return notices
 
 
-def several_models(job: Job, declared: Collection[str]) -> Iterator[Notice]:
+def several_models(job: ExamScores, declared: Collection[str]) -> Iterator[Notice]:
     """Yield a notice if replies came from several models; it lists their names."""
     names = Counter(
         {name: n for name, n in job.reported_names.items() if n and name not in declared}

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from keju.config import Price
-from keju.engine.limits import UsageMeter
-from keju.engine.question_limits import find_stop
-from keju.engine.tally import summarize_tool_use
 from keju.files import natural_key
 from keju.messages import label_text
 from keju.results.schema import ResultEntry, Results, ToolStats
 from keju.runs.manifest import Manifest, format_now
+from keju.scores.question_limits import find_stop
+from keju.scores.tally import summarize_tool_use
+from keju.scores.usage import UsageMeter
 from keju.types import Record
 
 NO_TARGET = "No target answer available"

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from keju.benchmarks.base import Mean, mean_over
 from keju.benchmarks.grading import GRADED, LOST, PASS
-from keju.engine.tally import CODE, PENDING
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WHOLE_SET, WORST, Metric
+from keju.scores.tally import CODE, PENDING
 from keju.stats.agreement import self_consistency
 from keju.stats.estimate import (
     BoundedValues,
@@ -38,7 +38,7 @@ from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, Sample, complete_counts
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
-    from keju.engine.tally import Tally
+    from keju.scores.tally import Tally
 
 
 _BLOCK = 8192

@@ -21,7 +21,6 @@ from keju.config.exams import resolve_name
 from keju.config.load import data_folder, runs_folder
 from keju.config.strict import InvalidValue
 from keju.config.task import parse_limit
-from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.results.comparability import is_comparable
 from keju.results.gate import GateForecast, decision
@@ -29,6 +28,7 @@ from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.schema import InNotebook
 from keju.results.scored_exam import Source, path_of, read_run
 from keju.runs.run import Run, open_run
+from keju.scores.exam_scores import ExamScores
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
     LEVEL,
@@ -228,7 +228,7 @@ class PlanBasis(NamedTuple):
     exam: Exam
     run: Run | None
     """The pilot run."""
-    job: Job | None
+    job: ExamScores | None
     """The exam as it was run in the pilot."""
     usage: CostPerReply
     discordance: float
@@ -449,7 +449,7 @@ def _protocol_mismatch_notices(exam: Exam, pilot: Exam, run: str) -> Iterator[No
             return
 
 
-def _load_pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
+def _load_pilot_job(run: Run, exam: Exam, data_dir: str | None) -> ExamScores:
     """Return the exam as it was run in the pilot; raise UsageError if it has no reply."""
     jobs = [
         job for job in read_run(run, None, data_dir).jobs if job.exam.benchmark == exam.benchmark
@@ -461,7 +461,7 @@ def _load_pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
     return jobs[0]
 
 
-def _find_measured_units(job: Job) -> list[int]:
+def _find_measured_units(job: ExamScores) -> list[int]:
     """Return the units whose replies used time, or tokens if they were not waited for."""
     assert job.ledger is not None
     tokens = job.ledger.tokens
@@ -479,7 +479,7 @@ def _average_prompt_bytes(exam: Exam) -> float:
     )
 
 
-def _measure_usage(exam: Exam, job: Job, price: Price | None) -> CostPerReply:
+def _measure_usage(exam: Exam, job: ExamScores, price: Price | None) -> CostPerReply:
     """Return the usage of a pilot's replies, scaled from its prompts to the prompts of the exam."""
     assert job.ledger is not None
     replied = _find_measured_units(job)
@@ -534,7 +534,7 @@ def _guess_usage(exam: Exam, price: Price | None) -> CostPerReply:
     return CostPerReply(prompt_tokens, reply, cost, None)
 
 
-def _estimate_design_effect(exam: Exam, job: Job | None) -> float:
+def _estimate_design_effect(exam: Exam, job: ExamScores | None) -> float:
     """Return the factor by which shared contexts increase the number of questions.
 
     It is measured in the pilot or assumed.

@@ -17,15 +17,15 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import reject_settings
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
-from keju.engine.job import Job
-from keju.engine.limits import UsageMeter
-from keju.engine.parallel import map_on_all_cores
-from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError, FileLine, Notice
 from keju.files import read_rows
 from keju.models.openai.wire import finish_of
 from keju.results.metrics import accuracy_of
 from keju.results.schema import ResultEntry
+from keju.scores.exam_scores import ExamScores
+from keju.scores.parallel import map_on_all_cores
+from keju.scores.tally import Tally
+from keju.scores.usage import UsageMeter
 from keju.types import Reading, Reply, Sample, Sampling
 
 Gold = Literal["recorded", "current"]
@@ -36,7 +36,7 @@ MIXED = "mixed"
 class PredictionsPart(NamedTuple):
     """A file of predictions after reading: the part of the exam that it answers, and its scores."""
 
-    job: Job
+    job: ExamScores
     golds: GoldScorer
     missing: int
     """The number of questions of the exam without a row in the file."""
@@ -85,7 +85,9 @@ def read_predictions(
     readers = readers or args.reader
     several = bool(readers and len(readers) > 1)
     job_readers = choose_readers(part, readers)[: 1 if detailed else None]
-    job = Job(part, Sampling(), job_readers, model="", filters=args.filters, detailed=detailed)
+    job = ExamScores(
+        part, Sampling(), job_readers, model="", filters=args.filters, detailed=detailed
+    )
     golds = GoldScorer(part, job.readers)
 
     def question_of(place: int, row: Mapping[str, Any]) -> tuple[Sample, Gold]:

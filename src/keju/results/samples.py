@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import msgspec
 
 from keju.benchmarks.choices import restore_order
-from keju.engine.question_limits import find_stop
-from keju.engine.resume import JobRequests, iter_answers, load_requests
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key
 from keju.runs.run import Run, enter_grades
+from keju.scores.question_limits import find_stop
+from keju.scores.stored_replies import ExamRequests, iter_answers, load_requests
 from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Samples:
         self._keep = keep
 
     @cached_property
-    def _loaded(self) -> tuple[JobRequests | None, UsageError | None]:
+    def _loaded(self) -> tuple[ExamRequests | None, UsageError | None]:
         if not self._load:
             return None, None
         try:
@@ -184,7 +184,7 @@ class Samples:
             return None, error
 
     @property
-    def requests(self) -> JobRequests | None:
+    def requests(self) -> ExamRequests | None:
         """The requests of the run's exams; None if their data is not available."""
         return self._loaded[0]
 
@@ -361,7 +361,7 @@ def write_jsonl(table: SamplesTable, stream: BinaryIO) -> int:
 
 
 def exported_answers(
-    run: Run, requests: JobRequests | None
+    run: Run, requests: ExamRequests | None
 ) -> Iterator[tuple[Sample | None, Record]]:
     """Yield the records that count, each with its question as it was shown, if that is known."""
     if requests is None:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.config import TaskConfig
-from keju.engine.job import Job, describe_exams, make_jobs
-from keju.engine.resume import JobRequests, iter_stored_replies, reread_replies
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import make_judge_stage
@@ -20,6 +18,9 @@ from keju.results.scored_exam import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
 from keju.runs.resume_compat import find_changed_files, version_notices
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import describe_exams, make_scores
+from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread_replies
 from keju.types import Reading, Sample
 
 
@@ -50,7 +51,7 @@ def score_run(
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
     readings_by_unit: list[dict[int, JointReading]] = [{} for _ in jobs]
-    requests = JobRequests(jobs)
+    requests = ExamRequests(jobs)
     replies = iter_stored_replies(run, requests, match_keys=not changed)
     for reply, readings in reread_replies(replies, jobs):
         reply.enter(readings)
@@ -110,19 +111,19 @@ def _is_complete(run: Run, missing: int, *, data_changed: bool) -> bool | None:
     return bool(run.manifest.complete) if data_changed else not missing
 
 
-def _make_jobs_with_readers(config: TaskConfig, run: Run) -> list[Job]:
+def _make_jobs_with_readers(config: TaskConfig, run: Run) -> list[ExamScores]:
     """Return the jobs of a run.
 
     If its exams do not share the requested readers, the error suggests an exam that has them.
     """
     try:
-        return make_jobs(config)
+        return make_scores(config)
     except ConfigError as error:
         if error.code != "prepare_no_reader" or len(config.datasets) < 2:
             raise
         for name in config.datasets:
             try:
-                (job, *_) = make_jobs(config.model_copy(update={"datasets": [name]}))
+                (job, *_) = make_scores(config.model_copy(update={"datasets": [name]}))
             except ConfigError:
                 continue
             exam_name, names = shlex.quote(job.exam.benchmark), ",".join(config.reader or ())
@@ -227,7 +228,7 @@ class JointReading(NamedTuple):
 
 
 def _add_joint_metrics(
-    job: Job, entries: Sequence[ResultEntry], rows: Sequence[JointReading]
+    job: ExamScores, entries: Sequence[ResultEntry], rows: Sequence[JointReading]
 ) -> list[ResultEntry]:
     """Return `entries` with the exam's joint metrics; `rows` are in the order of the run."""
     answers: dict[str, list[str | None]] = {}

@@ -36,9 +36,6 @@ from keju.benchmarks.samples import DigestTable
 from keju.config import Price, TaskConfig
 from keju.config.address import key_flag
 from keju.config.load import data_folder, runs_folder
-from keju.engine.job import Job, describe_exams, make_jobs
-from keju.engine.resume import JobRequests, StoredScores
-from keju.engine.tally import PENDING
 from keju.errors import ConfigError, DataError, Notice, UsageError, did_you_mean
 from keju.files import file_exists
 from keju.judges import make_judge_stage
@@ -60,6 +57,10 @@ from keju.runs.journal import is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.resume_compat import find_changed_files
 from keju.runs.run import Run, RunRequests, command_name, find_run, key_digest
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import describe_exams, make_scores
+from keju.scores.stored_replies import ExamRequests, StoredScores
+from keju.scores.tally import PENDING
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
@@ -123,7 +124,7 @@ class ScoredExam:
     name: str
     """The run's id, or the name of the file."""
     model: str
-    job: Job
+    job: ExamScores
     place: int = 0
     """The position of the reader among the readers of the job."""
     price: Price | None = None
@@ -338,7 +339,7 @@ def sittings_of_run(
     ]
 
 
-def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> ScoredExam:
+def sitting_of(job: ExamScores, manifest: Manifest, reader: str | None = None) -> ScoredExam:
     """Return a job of a run under one of its readers, described by the run's manifest."""
     stored = {exam.name: exam for exam in manifest.benchmarks}
     facts = stored.get(job.exam.benchmark) or job.facts()
@@ -364,12 +365,12 @@ class ReadRun(NamedTuple):
     """A stored run whose replies have been added to the tallies of its jobs."""
 
     run: Run
-    requests: JobRequests
+    requests: ExamRequests
     changed_file: str
     """The first data file that has changed since the run; empty if no file has changed."""
 
     @property
-    def jobs(self) -> Sequence[Job]:
+    def jobs(self) -> Sequence[ExamScores]:
         """The jobs of the run, one for each exam and arm."""
         return self.requests.jobs
 
@@ -386,7 +387,7 @@ class ReadRun(NamedTuple):
 class FirstRequests(RunRequests):
     """The first requests of some questions of a job; tables of all requests would be large."""
 
-    def __init__(self, job: Job, positions: Sequence[int]) -> None:
+    def __init__(self, job: ExamScores, positions: Sequence[int]) -> None:
         self._job, self._positions = job, positions
 
     @property
@@ -414,7 +415,7 @@ def read_run(
     one exam.
     """
     config = config_of_exam(run, exam, data_dir)
-    jobs = make_jobs(config, detailed=True)
+    jobs = make_scores(config, detailed=True)
     if reader and any(
         reader not in [job_reader.name for job_reader in job.readers] for job in jobs
     ):
@@ -423,12 +424,12 @@ def read_run(
             for name, args in config.dataset_args.items()
         }
         config = config.model_copy(update={"reader": [reader], "dataset_args": dataset_args})
-        jobs = make_jobs(config, detailed=True)
+        jobs = make_scores(config, detailed=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
-    requests, changed = JobRequests(jobs), find_changed_files(run.manifest, facts)
+    requests, changed = ExamRequests(jobs), find_changed_files(run.manifest, facts)
     since = run.manifest.find_trusted_start(facts)
     stored = StoredScores(requests, run.records, since)
     for number, start, record in run.counting(requests, match_keys=not changed):

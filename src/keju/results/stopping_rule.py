@@ -3,7 +3,7 @@
 Both rules are valid at every time they stop, however often they look (`keju.stats.sequential`). The
 interval of ``--until-ci`` contains the true value at all looks at once with 95 % probability.
 ``--until-decided`` calls two equal systems different in at most 5 % of all runs.
-`keju.engine.queue` decides when a rule may look, and at which questions.
+The engine decides when a rule may look, and at which questions.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.samples import mark_as_drawn
 from keju.config import TaskConfig
-from keju.engine.job import Job
-from keju.engine.queue import StoppingRule
-from keju.engine.tally import Tally
 from keju.errors import ConfigError, UsageError
 from keju.results.metrics import cluster_of, join, metrics_of, read_items, read_subset
 from keju.results.schema import ACCURACY, WHOLE_SET, Metric
 from keju.results.scored_exam import mismatches, sitting_of, sittings_of
 from keju.runs.manifest import Manifest, StoredStop
+from keju.scores.exam_scores import ExamScores
+from keju.scores.tally import Tally
 from keju.stats.intervals import Interval, Moments
 from keju.stats.paired import clip_difference
 from keju.stats.sequential import (
@@ -47,8 +46,8 @@ TIGHTEST = 1000
 
 
 def make_rule(
-    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
-) -> StoppingRule:
+    config: TaskConfig, jobs: Sequence[ExamScores], manifest: Manifest, stage: JudgeStage | None
+) -> PrecisionRule | DecisionRule:
     """Return the rule that the configuration names; raise an error if the jobs do not allow it."""
     if stage is not None:
         raise ConfigError("until_with_judge")
@@ -71,12 +70,12 @@ class PrecisionRule:
         self._half = half_width
         self._seed = seed
 
-    def usable_samples(self, job: Job) -> Sequence[int]:
+    def usable_samples(self, job: ExamScores) -> Sequence[int]:
         """Return all samples."""
         return range(len(job.exam.samples))
 
     def evaluate(
-        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+        self, job: ExamScores, seen_samples: Sequence[int], total_samples: int, looks: int
     ) -> StoredStop:
         """Return the state of the rule, which is met if the headline is known precisely enough."""
         exam = mark_as_drawn(job.exam)
@@ -137,7 +136,9 @@ class BaselineScores(NamedTuple):
     scores: Mapping[int, float]
 
 
-def _load_rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> BaselineScores:
+def _load_rival(
+    source: str, job: ExamScores, config: TaskConfig, manifest: Manifest
+) -> BaselineScores:
     """Return the baseline's scores on the questions of a job.
 
     Raise UsageError if the baseline is not comparable.
@@ -174,17 +175,17 @@ def _load_rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -
 class DecisionRule:
     """Stops when the evidence that the model differs from its baseline is strong enough."""
 
-    def __init__(self, baselines: Mapping[Job, BaselineScores], seed: int) -> None:
+    def __init__(self, baselines: Mapping[ExamScores, BaselineScores], seed: int) -> None:
         self._baselines = baselines
         self._seed = seed
-        self._evidence: dict[Job, list[float]] = {job: [] for job in baselines}
+        self._evidence: dict[ExamScores, list[float]] = {job: [] for job in baselines}
 
-    def usable_samples(self, job: Job) -> Sequence[int]:
+    def usable_samples(self, job: ExamScores) -> Sequence[int]:
         """Return the samples that the baseline has a score for."""
         return sorted(self._baselines[job].scores)
 
     def evaluate(
-        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+        self, job: ExamScores, seen_samples: Sequence[int], total_samples: int, looks: int
     ) -> StoredStop:
         """Return the state of the rule, which is met if the recorded pairs decide."""
         baseline = self._baselines[job]
@@ -216,7 +217,7 @@ class DecisionRule:
 
 
 def differences(
-    job: Job, positions: Sequence[int], baseline: Mapping[int, float]
+    job: ExamScores, positions: Sequence[int], baseline: Mapping[int, float]
 ) -> list[tuple[str, float]]:
     """Return the score minus the baseline's, with its cluster, for samples that have both."""
     cells = ((position, read_items(job.exam, job.tallies[0], [position])) for position in positions)
@@ -228,7 +229,7 @@ def differences(
     ]
 
 
-def largest_cluster(job: Job, positions: Sequence[int]) -> int:
+def largest_cluster(job: ExamScores, positions: Sequence[int]) -> int:
     """Return the largest number of samples that share a context."""
     if not job.exam.clustered:
         return 1

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from keju.benchmarks.grading import GRADED
 from keju.benchmarks.samples import mark_as_drawn
 from keju.config import Price
-from keju.engine.job import Job
 from keju.errors import KejuError, Notice
 from keju.results.causes import readers_of_form
 from keju.results.cuts import CUT_REPLIES, cut_notices, ignored_limit_notices
@@ -54,14 +53,15 @@ from keju.results.schema import (
 )
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.runs.run import command_name, missing_notices
+from keju.scores.exam_scores import ExamScores
 from keju.stats.estimate import FEW_QUESTIONS, FEWEST
 from keju.stats.intervals import FEW_CLUSTERS, quantile
 from keju.types import UNGRADED, Fault
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
-    from keju.engine.tally import Tally
     from keju.judges.stage import JudgeStage
+    from keju.scores.tally import Tally
 
 WARN_ABOVE = 0.01
 """A result has a warning if more than this share of replies is truncated or unparsed."""
@@ -74,7 +74,7 @@ QUANTILE_SAMPLE = 100_000
 
 
 def build_results(
-    jobs: Sequence[Job],
+    jobs: Sequence[ExamScores],
     file: ManifestFile,
     stop: KejuError | None,
     stage: JudgeStage | None = None,
@@ -114,7 +114,7 @@ def build_results(
 def results_of(
     manifest: Manifest,
     folder: Path,
-    jobs: Sequence[Job],
+    jobs: Sequence[ExamScores],
     entries: Sequence[ResultEntry],
     **further_fields: Any,
 ) -> Results:
@@ -152,14 +152,14 @@ def results_of(
     )
 
 
-def _solver_notices(job: Job, file: ManifestFile) -> Iterator[Notice]:
+def _solver_notices(job: ExamScores, file: ManifestFile) -> Iterator[Notice]:
     """Yield notices about an arm with tools that do not depend on its replies."""
-    yield from job.solver.notices
+    yield from job.session_notices
     if file.interrupted_episodes and tools_of(file.manifest, job):
         yield Notice("episodes_broken_off", {"episodes": file.interrupted_episodes})
 
 
-def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
+def tools_of(manifest: Manifest, job: ExamScores) -> Mapping[str, Any]:
     """Return the tools of a job's arm from a manifest, and whether the arm is a placebo."""
     arms: Mapping[str, Mapping[str, Any]] = manifest.arms or {}
     stubs = [arm["name"] for arm in manifest.config.get("arms", ()) if arm.get("stub_tools")]
@@ -167,7 +167,7 @@ def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
 
 
 def entries_of(
-    job: Job,
+    job: ExamScores,
     *,
     seconds: float = 0.0,
     secondary_as_metric: bool = True,
@@ -256,7 +256,7 @@ def entries_of(
     return entries
 
 
-def _explain_cuts(job: Job, tally: Tally, entry: ResultEntry) -> Iterator[Notice]:
+def _explain_cuts(job: ExamScores, tally: Tally, entry: ResultEntry) -> Iterator[Notice]:
     """Yield the notices of an entry; the notice of cut replies names the setting that cut them."""
     for notice in entry.notices:
         if notice.code == CUT_REPLIES:
@@ -274,7 +274,7 @@ def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
     return examples
 
 
-def _reader_difference_notices(job: Job, place: int) -> Iterator[Notice]:
+def _reader_difference_notices(job: ExamScores, place: int) -> Iterator[Notice]:
     """Yield a notice if the headline depends on its reader: the one at `place` scores differently.
 
     This is the case if the replies that only one of them finds right are unevenly distributed
@@ -313,7 +313,7 @@ def _reader_difference_notices(job: Job, place: int) -> Iterator[Notice]:
     yield Notice("readers_apart", values)
 
 
-def _run_notices(job: Job, declared: Collection[str]) -> Iterator[Notice]:
+def _run_notices(job: ExamScores, declared: Collection[str]) -> Iterator[Notice]:
     """Yield notices about anything that could mislead about the replies, under any reader."""
     if job.stopping is not None:
         yield job.stopping.notice

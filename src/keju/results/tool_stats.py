@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keju.benchmarks.grading import GRADED
-from keju.engine.job import Job
-from keju.engine.tally import ToolCallStats
 from keju.errors import Notice
 from keju.results.schema import ToolRow, ToolStats
+from keju.scores.exam_scores import ExamScores
+from keju.scores.tally import ToolCallStats
 from keju.stats.intervals import mean, quantile
 
 RARELY = 0.05
@@ -22,7 +22,7 @@ UNKNOWN = "unknown_tool"
 tool."""
 
 
-def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
+def tool_stats(job: ExamScores, facts: Mapping[str, Any]) -> ToolStats:
     """Return how the tools of an arm were used.
 
     `facts` comes from the manifest of the run: the names of the arm's tools and their costs.
@@ -62,7 +62,7 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
     )
 
 
-def tool_notices(job: Job, stats: ToolStats, facts: Mapping[str, Any]) -> Iterator[Notice]:
+def tool_notices(job: ExamScores, stats: ToolStats, facts: Mapping[str, Any]) -> Iterator[Notice]:
     """Yield notices about anything that could mislead about an arm with tools.
 
     Calls of a placebo are meant to fail, so they cause no notice.

@@ -23,13 +23,13 @@ from keju.benchmarks.metadata import (
     RecordedScores,
 )
 from keju.benchmarks.prepare import choose_readers, prepare_exam
-from keju.engine.job import Job
-from keju.engine.parallel import map_on_all_cores
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
 from keju.results.predictions import Predictions, recorded_reply
 from keju.results.schema import SubsetRow
 from keju.results.summarise import entries_of
+from keju.scores.exam_scores import ExamScores
+from keju.scores.parallel import map_on_all_cores
 from keju.types import Sampling
 
 FOLDER = "golden"
@@ -131,7 +131,7 @@ def _grade_rows(
     )
     names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
-    job = Job(exam, Sampling(), readers, model="")
+    job = ExamScores(exam, Sampling(), readers, model="")
     rows = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]

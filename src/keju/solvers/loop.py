@@ -25,12 +25,13 @@ from msgspec.structs import replace
 
 from keju.config import AgentLimits, Price
 from keju.engine.channel import Channel, ReplyWithAttempts
-from keju.engine.question_limits import QuestionLimits, QuestionMeter
+from keju.engine.limited_solver import QuestionMeter
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
 from keju.models.tokens import schema_tokens
 from keju.runs.manifest import TOOLS_HASH
+from keju.scores.question_limits import QuestionLimits
 from keju.solvers.text_tool_calls import TextualToolCalls
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
 from keju.solvers.turn_clock import TurnClock

@@ -18,12 +18,12 @@ from typing import Any, Final
 from keju.config import TaskConfig
 from keju.config.arms import expand, find_references
 from keju.config.serving import HIDDEN, PORT, find_keys, redact_command, split_command
-from keju.engine.display import NotePrinter
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.files import open_for_writing
 from keju.messages import printable
 from keju.models.base import Model, Redactor
 from keju.models.registry import make_model
+from keju.progress.display import NotePrinter
 from keju.solvers.sandbox.supervisor import DEVNULL, SupervisedProcess, Supervisor
 
 LOG: Final = "server.log"

@@ -10,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keju.engine.job import Job, make_jobs
 from keju.errors import KejuError
 from keju.results.schema import Results, from_document
 from keju.runs.journal import FILE, is_locked
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import RESULTS, Run
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import make_scores
 from keju.types import Record, Sample
 from keju.viewer.index import ExamArm, ExamPlaces, ExamPosition, Places, ReplyDetails, ReplyIndex
 
@@ -31,7 +32,7 @@ STILL_FRESH = 60.0
 class CurrentQuestion(NamedTuple):
     """A question as Keju would ask it today, and whether the record answers exactly this prompt."""
 
-    job: Job
+    job: ExamScores
     sample: Sample
     as_recorded: bool
 
@@ -41,9 +42,9 @@ class RunExams:
 
     def __init__(self, run: Run, data_dir: str | None) -> None:
         self.problem: KejuError | None = None
-        self.jobs: Sequence[Job] = ()
+        self.jobs: Sequence[ExamScores] = ()
         try:
-            self.jobs = make_jobs(run.config(data_dir))
+            self.jobs = make_scores(run.config(data_dir))
         except KejuError as error:
             self.problem = error
         for job in self.jobs:

@@ -20,7 +20,7 @@ from keju.benchmarks.bbh.metadata import (
     fault_of,
 )
 from keju.benchmarks.bbh.readers import evalscope_target
-from keju.engine.tally import Tally
+from keju.scores.tally import Tally
 from keju.types import Sample
 from tests.results.fake_exam import entry_of
 

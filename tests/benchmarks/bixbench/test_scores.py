@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.prepare import choose_readers
-from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError
 from keju.results.schema import to_document
 from keju.results.score import score_predictions
+from keju.scores.tally import Tally
 from keju.types import Answer, Outcome, Reading, Score
 from tests.benchmarks.bixbench.conftest import Prepare, write
 from tests.results.fake_exam import entry_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.base import Exam
-from keju.engine.tally import Tally
+from keju.scores.tally import Tally
 from keju.types import Reply
 from tests.results.fake_exam import entry_of
 

@@ -257,7 +257,7 @@ def test_a_look_at_one_question_needs_one_difficulty(keju: Keju) -> None:  # noq
 
 
 def test_the_live_view_has_no_columns_of_tools() -> None:
-    from keju.engine.display import ArmStatus, ExamStatus, Progress
+    from keju.progress.display import ArmStatus, ExamStatus, Progress
 
     arm = ArmStatus("fresh_bbh/difficulty-1", 2, 4, 0, 0, 0, None)
     rows = arm_rows(Progress(done=2, total=4, exams=(ExamStatus("fresh_bbh", 1.0, 2, 1, arm),)))

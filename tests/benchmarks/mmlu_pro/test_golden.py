@@ -15,7 +15,7 @@ from keju.benchmarks.mmlu_pro import (
     official_guess_accuracy,
     official_guess_correct,
 )
-from keju.engine.tally import Tally
+from keju.scores.tally import Tally
 from keju.types import Answer, Reading, Reply, Sample, Score
 from tests.benchmarks.mmlu_pro.conftest import Prepare, real_exam
 

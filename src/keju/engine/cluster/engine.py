@@ -33,8 +33,8 @@ from keju.engine.cluster.wire import (
 )
 from keju.engine.loop import Engine
 from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
-from keju.engine.watching import Follower
 from keju.errors import KejuError
+from keju.progress.watching import Follower
 from keju.runs.journal import Journal
 from keju.types import Fault, Reply, Request
 

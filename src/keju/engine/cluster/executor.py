@@ -19,15 +19,15 @@ from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
 from keju.engine.cluster.actor import make_orders, read_versions
 from keju.engine.cluster.nodes import ActorLost, ActorResources, RayCluster, require_ray
 from keju.engine.cluster.wire import ActorReady, ActorReport, decode_opened, encode
-from keju.engine.display import ActorStatus, Pause
 from keju.engine.job import Job
 from keju.engine.limits import SpendingMeter
 from keju.engine.run_sharing import SHARE
 from keju.engine.solver import Solver
-from keju.engine.watching import WORK
 from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError, join_hints
 from keju.models.base import Model
 from keju.models.registry import LOCAL, kind_of
+from keju.progress.display import ActorStatus, Pause
+from keju.progress.watching import WORK
 from keju.runs.manifest import FIXED_FACTS
 from keju.types import Reply, Request, Sampling
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from keju.engine.display import Pause
 from keju.errors import (
     ConfigError,
     DataError,
@@ -20,6 +19,7 @@ from keju.errors import (
     RunIncomplete,
     UsageError,
 )
+from keju.progress.display import Pause
 from keju.types import Fault, Message, Notice, Prefix, Prompt, Reply, Request, Sampling
 
 LARGEST = 90_000

@@ -21,9 +21,6 @@ from keju.benchmarks.choices import restore_order
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import TaskConfig
-from keju.engine.job import Job, make_jobs
-from keju.engine.parallel import map_on_all_cores
-from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import SpooledSequence, atomic_folder, write_json
 from keju.interop.imports.comparing import ImportedReply, VerdictComparison
@@ -37,6 +34,10 @@ from keju.results.summarise import build_results
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.runs.run import Run, make_run_folder
+from keju.scores.exam_scores import ExamScores
+from keju.scores.exams import make_scores
+from keju.scores.parallel import map_on_all_cores
+from keju.scores.stored_replies import ExamRequests
 from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
@@ -258,7 +259,7 @@ def _create_run(
     config: TaskConfig,
     report: bool,
 ) -> ImportResult:
-    jobs = make_jobs(config)
+    jobs = make_scores(config)
     target = make_run_folder(config)
     if not target.is_new and any(target.path.iterdir()):
         raise UsageError("import_run_exists", path=target.path)
@@ -276,7 +277,7 @@ def _write_run(
     log: ModelLog,
     exams: Sequence[_MatchedPart],
     unknown_rows: Sequence[Mapping[str, str]],
-    jobs: Sequence[Job],
+    jobs: Sequence[ExamScores],
     config: TaskConfig,
     report: bool,
 ) -> ImportResult:
@@ -284,7 +285,7 @@ def _write_run(
     by_name = {job.exam.benchmark: job for job in jobs}
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
     comparisons: dict[str, dict[str, Any]] = {}
-    requests = JobRequests(jobs)
+    requests = ExamRequests(jobs)
     requests.fresh = True
     with Journal(folder) as journal:
         file = ManifestFile(folder, config, [job.facts() for job in jobs], home=final_folder)
@@ -329,7 +330,9 @@ def _loss_notices(comparison: Mapping[str, Any]) -> Iterator[Notice]:
         yield Notice("unmatched_rows", {"rows": unmatched_count})
 
 
-def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[ImportedReply]:
+def _pairs(
+    matched_part: _MatchedPart, job: ExamScores, tool: str, digest: str
+) -> Iterator[ImportedReply]:
     """Yield the journal records of an exam in its order, each with its row."""
     ids = (text_digest(sample.id) for sample in job.exam.samples)
     positions = DigestTable(ids, size=len(job.exam.samples))

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Exam
-from keju.engine.job import Job
 from keju.files import SpooledSequence
 from keju.interop.imports.log import LogPart, LogRow, RunningMean
 from keju.interop.imports.matching import normalize_gold
+from keju.scores.exam_scores import ExamScores
 from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
@@ -31,7 +31,7 @@ class ImportedReply(NamedTuple):
 class VerdictComparison:
     """The verdicts of a part, by the tool and by Keju."""
 
-    def __init__(self, part: LogPart, job: Job | None, exam: Exam) -> None:
+    def __init__(self, part: LogPart, job: ExamScores | None, exam: Exam) -> None:
         self._part = part
         self._exam = exam
         self._readers = [reader.name for reader in job.readers] if job is not None else []

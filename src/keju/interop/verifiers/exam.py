@@ -17,11 +17,12 @@ import msgspec
 from keju.benchmarks import registry
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, ChannelLimits
-from keju.engine.job import Job, make_jobs
+from keju.engine.job import make_jobs
 from keju.errors import ConfigError, EndpointError, KejuError
 from keju.judges.exam import JudgeExam, submit
 from keju.judges.judge import Judge
 from keju.models.openai.wire import BodyBuilder
+from keju.scores.exam_scores import ExamScores
 from keju.solvers.loop import ToolLoop
 from keju.types import OUTCOMES, Message, Reading, Record, Reply, Sample
 
@@ -201,7 +202,7 @@ def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
     return metrics
 
 
-def _check_job(job: Job) -> None:
+def _check_job(job: ExamScores) -> None:
     """Refuse exams that an environment cannot run: it grades the last text of a chat."""
     values = {"name": job.exam.benchmark, "protocol": job.exam.protocol.name}
     if job.sampling.decode == "labels":

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keju.config import TaskConfig
-from keju.engine.display import NotePrinter
-from keju.engine.watching import WATCHER, Watcher, Watchers
 from keju.errors import Notice
+from keju.progress.display import NotePrinter
+from keju.progress.watching import WATCHER, Watcher, Watchers
 
 
 @contextmanager

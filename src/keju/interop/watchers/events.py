@@ -14,11 +14,11 @@ from time import time
 
 import msgspec
 
-from keju.engine.display import Pause, Progress
-from keju.engine.job import Job
-from keju.engine.watching import Follower, HeadlineScore, RequestAttempt, SessionOutline, Watcher
 from keju.errors import KejuError, Notice, UsageError
 from keju.interop.watchers.stream import LineStream
+from keju.progress.display import Pause, Progress
+from keju.progress.watching import Follower, HeadlineScore, RequestAttempt, SessionOutline, Watcher
+from keju.scores.exam_scores import ExamScores
 from keju.types import FaultKind, Outcome, Record
 
 VERSION = 1
@@ -338,7 +338,7 @@ class _EventFollower(Follower):
             )
         )
 
-    def answered(self, job: Job, unit: int, record: Record) -> None:
+    def answered(self, job: ExamScores, unit: int, record: Record) -> None:
         reply, score = record.reply, record.readings[0].score
         fault = reply.fault
         self._stream.write(

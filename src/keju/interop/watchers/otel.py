@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from keju.config.address import ANTHROPIC, find_provider
-from keju.engine.watching import Follower, RequestAttempt, SessionOutline, Watcher
 from keju.errors import KejuError, MissingExtra, Notice, UsageError
+from keju.progress.watching import Follower, RequestAttempt, SessionOutline, Watcher
 from keju.types import Reply, Request
 
 try:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
-from keju.engine.display import NotePrinter, Progress
-from keju.engine.job import Job
-from keju.engine.limits import compute_cost
-from keju.engine.watching import Follower, RequestAttempt, SessionOutline, Watcher
 from keju.errors import KejuError, Notice
+from keju.progress.display import NotePrinter, Progress
+from keju.progress.watching import Follower, RequestAttempt, SessionOutline, Watcher
+from keju.scores.exam_scores import ExamScores
+from keju.scores.usage import compute_cost
 from keju.types import Record
 
 HOST = "127.0.0.1"
@@ -181,7 +181,7 @@ class _CountingFollower(Follower):
             metrics.set(WANTED, self._labels_of(job), job.units)
             metrics.set(DONE, self._labels_of(job), job.tallies[0].done)
 
-    def _labels_of(self, job: Job | None) -> Labels:
+    def _labels_of(self, job: ExamScores | None) -> Labels:
         exam, arm = (job.exam.benchmark, job.arm) if job is not None else ("", "")
         return (*self._run_labels, ("exam", exam), ("arm", arm))
 
@@ -215,7 +215,7 @@ class _CountingFollower(Follower):
         if self._session.price is not None:
             metrics.add(COST, labels, compute_cost(usage, self._session.price))
 
-    def answered(self, job: Job, unit: int, record: Record) -> None:
+    def answered(self, job: ExamScores, unit: int, record: Record) -> None:
         labels, outcome = self._labels_of(job), record.readings[0].score.outcome
         self._metrics.add(SAMPLES, (*labels, ("outcome", outcome)))
 

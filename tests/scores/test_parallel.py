@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from keju.engine.parallel import THREADS, map_on_all_cores
+from keju.scores.parallel import THREADS, map_on_all_cores
 
 FORKS = pytest.mark.skipif(not THREADS.is_dir(), reason="nothing is forked here")
 HEAD = """
 import json, os, signal
-from keju.engine.parallel import map_on_all_cores
+from keju.scores.parallel import map_on_all_cores
 from keju.errors import DataError, MissingExtra
 
 def twice(item): return 2 * item

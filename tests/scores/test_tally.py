@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keju.engine.limits import UnitTokens
-from keju.engine.tally import AnswerTable, Tally
+from keju.scores.tally import AnswerTable, Tally
+from keju.scores.usage import UnitTokens
 from keju.types import Answer, Reading, Score, Usage
 
 
@@ -21,7 +21,7 @@ def test_a_retried_error_is_counted_once() -> None:
 
 
 def test_many_different_answers_are_kept_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keju.engine.tally.KEPT_ANSWERS", 4)
+    monkeypatch.setattr("keju.scores.tally.KEPT_ANSWERS", 4)
     read = [None, "A", "B", "A", "twelve", "été", "B", "another", "twelve", None]
     answers = AnswerTable(len(read))
     assert list(answers) == [None] * len(read)

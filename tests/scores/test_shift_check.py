@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from keju.engine.shift_check import MAX_ANSWERS, ShiftFit, ShiftTest, make_placed_answer
+from keju.scores.shift_check import MAX_ANSWERS, ShiftFit, ShiftTest, make_placed_answer
 
 SIZE = 200
 

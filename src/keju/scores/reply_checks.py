@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, ClassVar
 from zlib import crc32
 
-from keju.engine.shift_check import ShiftTest, make_placed_answer
 from keju.errors import Notice
+from keju.scores.shift_check import ShiftTest, make_placed_answer
 from keju.types import CUT, Reading, Reply
 
 if TYPE_CHECKING:
-    from keju.engine.job import Job
+    from keju.scores.exam_scores import ExamScores
 
 MIN_REPLIES = 10
 """The fewest replies that allow a conclusion about all of them."""
@@ -41,11 +41,11 @@ SHOWN_TEXT = 60
 class ReplyCheck:
     """One check. It sees every reply that is not an error."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         self.job = job
 
     @classmethod
-    def applies(cls, _job: Job, /) -> bool:
+    def applies(cls, _job: ExamScores, /) -> bool:
         """Whether the check can find a fault in the replies of a job."""
         return True
 
@@ -66,7 +66,7 @@ class SameReplyCheck(ReplyCheck):
 
     COUNTED: ClassVar = 64
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self.replies = self.correct_count = 0
         self._counts: dict[int, int] = {}
@@ -138,13 +138,13 @@ class PromptTokensCheck(ReplyCheck):
     """The same for a count that never changes, since prompts with equal examples differ by
     little."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self._step = max(1, len(job.exam.samples) // self.MEASURED)
         self.prompts = self.tokens = self.capped = self.shortest = self.longest = 0
 
     @classmethod
-    def applies(cls, job: Job, /) -> bool:
+    def applies(cls, job: ExamScores, /) -> bool:
         """Whether a reply's count of tokens refers to one prompt."""
         return not job.acts
 
@@ -187,7 +187,7 @@ class PromptTokensCheck(ReplyCheck):
 class SeveralChoicesCheck(ReplyCheck):
     """The endpoint returns several choices for one request."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self.replies = self.affected = self.max_choices = 0
 
@@ -208,13 +208,13 @@ class SeveralChoicesCheck(ReplyCheck):
 class LabelLogprobsCheck(ReplyCheck):
     """The log-probabilities of labels are not numbers, are above 0, or are equal for two labels."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self.replies = self.ties = 0
         self.issues: Counter[str] = Counter()
 
     @classmethod
-    def applies(cls, job: Job, /) -> bool:
+    def applies(cls, job: ExamScores, /) -> bool:
         """Whether labels are compared."""
         return job.sampling.decode == "labels"
 
@@ -238,14 +238,14 @@ class EqualRepeatsCheck(ReplyCheck):
 
     ALMOST_ALL: ClassVar = 0.95
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self._first_checksums = array("I", bytes(4 * len(job.exam.samples)))
         """By sample: a checksum of its first text, 0 where there is none."""
         self.pairs = self.equal = self.long_pairs = self.long_equal = self.wrong = 0
 
     @classmethod
-    def applies(cls, job: Job, /) -> bool:
+    def applies(cls, job: ExamScores, /) -> bool:
         """Whether questions are repeated with a temperature above 0."""
         return job.epochs > 1 and bool(job.sampling.temperature) and not job.acts
 
@@ -285,13 +285,13 @@ class EqualRepeatsCheck(ReplyCheck):
 class ReplyFieldCheck(ReplyCheck):
     """Replies have no text, because the endpoint puts it in another field."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self.replies = 0
         self.fields: Counter[str] = Counter()
 
     @classmethod
-    def applies(cls, job: Job, /) -> bool:
+    def applies(cls, job: ExamScores, /) -> bool:
         """Whether a reply should have a text."""
         return job.sampling.decode == "generate" and not job.acts
 
@@ -322,13 +322,13 @@ class ServerLimitCheck(ReplyCheck):
     MOST_TOKENS: ClassVar = 1024
     """A longer reply may have filled the context of a model."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self.replies = 0
         self._lengths: Counter[int] = Counter()
 
     @classmethod
-    def applies(cls, job: Job, /) -> bool:
+    def applies(cls, job: ExamScores, /) -> bool:
         """Whether the endpoint decides the length of a reply."""
         return job.token_limit is None and job.sampling.decode == "generate" and not job.acts
 
@@ -349,7 +349,7 @@ class ServerLimitCheck(ReplyCheck):
 class ShiftedRepliesCheck(ReplyCheck):
     """Replies are recorded for other questions than those that they answer."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         super().__init__(job)
         self._shift = ShiftTest()
 
@@ -390,7 +390,7 @@ class ReplyChecks:
     FIRST_LOOK: ClassVar = 8
     """Replies after which a running session looks at the checks for the first time."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExamScores) -> None:
         self._job = job
         self._checks = [check(job) for check in CHECKS if check.applies(job)]
         self._reply_count = 0
@@ -464,7 +464,7 @@ def _normalize_name(name: str) -> str:
     return bare_name
 
 
-def _find_other_models(job: Job, declared: Collection[str]) -> Iterator[Notice]:
+def _find_other_models(job: ExamScores, declared: Collection[str]) -> Iterator[Notice]:
     """Yield a notice if replies come from another model than the requested one, by its name."""
     if not job.model:
         return

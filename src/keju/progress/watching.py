@@ -17,9 +17,9 @@ from keju.types import Notice, Record, Reply, Request
 
 if TYPE_CHECKING:
     from keju.config import Price
-    from keju.engine.display import Progress
-    from keju.engine.job import Job
     from keju.errors import KejuError
+    from keju.progress.display import Progress
+    from keju.scores.exam_scores import ExamScores
 
 
 class RequestAttempt(NamedTuple):
@@ -35,7 +35,7 @@ class RequestAttempt(NamedTuple):
     seconds: float
     number: int
     """1 for the first attempt of its request."""
-    job: Job | None
+    job: ExamScores | None
     """The job of the request; None if it does not ask a question of an exam."""
 
 
@@ -60,7 +60,7 @@ class SessionOutline(NamedTuple):
     model: str
     endpoints: tuple[str, ...]
     """Their addresses; an empty one is a model in this process."""
-    jobs: Sequence[Job]
+    jobs: Sequence[ExamScores]
     total: int
     reused: int
     """Answers of `total` that need not be asked."""
@@ -75,7 +75,7 @@ class Follower:
     def attempted(self, attempt: RequestAttempt) -> None:
         """Called when a request has ended. Another attempt may follow."""
 
-    def answered(self, job: Job, unit: int, record: Record) -> None:
+    def answered(self, job: ExamScores, unit: int, record: Record) -> None:
         """Called when the record of a unit is on disk."""
 
     def progressed(self, progress: Progress) -> None:
@@ -186,7 +186,7 @@ class _Followers(Follower):
     def attempted(self, attempt: RequestAttempt) -> None:
         self._tell(lambda follower: follower.attempted(attempt))
 
-    def answered(self, job: Job, unit: int, record: Record) -> None:
+    def answered(self, job: ExamScores, unit: int, record: Record) -> None:
         self._tell(lambda follower: follower.answered(job, unit, record))
 
     def progressed(self, progress: Progress) -> None:
@@ -198,7 +198,7 @@ class _Followers(Follower):
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("keju_watcher", default=None)
 """The watcher of the sessions of this context."""
-WORK: ContextVar[Job | None] = ContextVar("keju_work", default=None)
+WORK: ContextVar[ExamScores | None] = ContextVar("keju_work", default=None)
 """The job of the requests of this context. Set only while there is a follower."""
 
 

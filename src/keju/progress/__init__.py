@@ -1,0 +1,1 @@
+"""The data that a running session gives to displays and watchers, and their interfaces."""
