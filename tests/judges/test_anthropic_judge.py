@@ -44,12 +44,12 @@ def test_a_judge_of_anthropic_s_api(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         finished = run_exams(task)
         assert finished.exit_code == 0, finished.message
         assert server.refused == []
-        assert {each["authorization"] for each in server.headers} == {f"Bearer {KEY}"}
+        assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
         assert endpoint.last_headers["authorization"] == f"Bearer {OPENAI_KEY}"
     result = benchmark_entry(to_document(finished.results))
     assert result["metrics"]["accuracy"]["value"] == pytest.approx(RIGHT / SIZE)
-    told = [n for n in result["notices"] if n["code"] == "judge_told"]
-    assert told[0]["values"]["notice"]["code"] == "temperature_not_sent"
+    judge_notices = [n for n in result["notices"] if n["code"] == "judge_told"]
+    assert judge_notices[0]["values"]["notice"]["code"] == "temperature_not_sent"
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     assert list(manifest["judges"]) == ["anthropic:claude-haiku-5-5"]
     stored = "".join(f.read_text() for f in tmp_path.rglob("*") if f.is_file())
@@ -83,6 +83,6 @@ def test_where_a_judge_is_and_which_key_it_gets(
     settings = judge | {"api_key_var": None}
     task = judged_config(tmp_path, "http://there/v1", settings, model=model, api_key="of-candidate")
     assert task.judge is not None
-    made = make_judge_task(task, task.judge, task.judge.model)
-    assert made.api_url == address
-    assert (made.api_key.get_secret_value() if made.api_key else None) == key
+    judge_task = make_judge_task(task, task.judge, task.judge.model)
+    assert judge_task.api_url == address
+    assert (judge_task.api_key.get_secret_value() if judge_task.api_key else None) == key

@@ -50,11 +50,11 @@ def test_options_are_judged_in_the_order_in_which_they_were_shown(tmp_path: Path
     job = job_of(tmp_path)
     sample = job.exam.samples[0]
     order = reversed_order(sample)
-    seen = restore_order(sample, order)
-    assert seen.target != sample.target
-    assert handed(job, f"The answer is ({seen.target}).", "llm_recall", order) == []
+    reordered = restore_order(sample, order)
+    assert reordered.target != sample.target
+    assert handed(job, f"The answer is ({reordered.target}).", "llm_recall", order) == []
     (question,) = handed(job, f"The answer is ({sample.target}).", "llm_recall", order)
-    assert (question.choices, question.target) == (seen.choices, seen.target)
+    assert (question.choices, question.target) == (reordered.choices, reordered.target)
 
 
 def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -> None:
@@ -65,16 +65,16 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
     samples = {sample.id: sample for sample in make_jobs(task)[0].exam.samples}
     lines = []
     for record in Records(tmp_path / "r"):
-        seen = restore_order(samples[record.id], reversed_order(samples[record.id]))
-        reply = Reply(text=f"The answer is ({seen.target}).", finish="stop")
-        changed = msgspec.structs.replace(record, order=seen.order, reply=reply)
+        reordered = restore_order(samples[record.id], reversed_order(samples[record.id]))
+        reply = Reply(text=f"The answer is ({reordered.target}).", finish="stop")
+        changed = msgspec.structs.replace(record, order=reordered.order, reply=reply)
         lines.append(msgspec.json.encode(changed) + b"\n")
     (tmp_path / "r" / "records.jsonl").write_bytes(b"".join(lines))
     with FaultyEndpoint(Plan(answers="<grade>incorrect</grade>")) as judge:
         settings = {"model": "j", "api_url": judge.url}
         judged = task.model_copy(update={"judge": judged_config(tmp_path, "", settings).judge})
-        found = benchmark_entry(judge_run(judged, tmp_path / "r", report=False).document)
-    assert found["outcomes"]["correct"] == len(lines) == 20
+        benchmark = benchmark_entry(judge_run(judged, tmp_path / "r", report=False).document)
+    assert benchmark["outcomes"]["correct"] == len(lines) == 20
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def test_a_closed_answer_is_handed_in_without_what_no_reader_sees(tmp_path: Path
 def test_only_texts_with_a_target_can_be_judged(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     sample = job.exam.samples[0]
-    wrong = (Reading("r", Answer("x"), Score(0.0, "incorrect")),) * len(job.readers)
+    incorrect_readings = (Reading("r", Answer("x"), Score(0.0, "incorrect")),) * len(job.readers)
 
     def is_handed_in(reply: Reply) -> bool:
-        record = Record(bench="b", id="i", hash="h", reply=reply, readings=wrong)
+        record = Record(bench="b", id="i", hash="h", reply=reply, readings=incorrect_readings)
         return submit(job, 0, record, "llm") is not None
 
     assert is_handed_in(Reply(text="a"))

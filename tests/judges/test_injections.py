@@ -34,8 +34,8 @@ def asked_about(answer: str) -> tuple[JudgeExam, Sample, Prompt]:
 def graded(judge: Judge, answer: str) -> tuple[str, str | None]:
     """The outcome of an answer, and why it has none."""
     exam, sample, prompt = asked_about(answer)
-    said = judge(prompt.text, answer)
-    reply = Reply(text=said.text, finish=said.finish)
+    judge_reply = judge(prompt.text, answer)
+    reply = Reply(text=judge_reply.text, finish=judge_reply.finish)
     reading = exam.grade(reply, sample, exam.readers["verdict"])
     return reading.score.outcome, reading.answer.reason
 
@@ -73,11 +73,11 @@ def test_each_obeying_judge_would_be_deceived_by_a_prompt_without_marks(name: st
 
 def test_a_right_answer_keeps_its_grade_whatever_it_writes() -> None:
     for answer in INJECTIONS:
-        right = answer.replace("41", "The product is 42, so much is certain.")
-        exam, sample, _ = asked_about(right)
+        right_answer = answer.replace("41", "The product is 42, so much is certain.")
+        exam, sample, _ = asked_about(right_answer)
         reply = Reply(text="I compared them.\n<grade>correct</grade>", finish="stop")
         outcome = exam.grade(reply, sample, exam.readers["verdict"]).score.outcome
-        assert outcome == "correct" or right.lstrip().startswith(("<", "＜", "&"))
+        assert outcome == "correct" or right_answer.lstrip().startswith(("<", "＜", "&"))
 
 
 # Through the command line
@@ -93,8 +93,8 @@ def candidate() -> Iterator[FaultyEndpoint]:
     """Gives a wrong answer with an injection to each question."""
     step = len(INJECTIONS) // SIZE
 
-    def answers(asked: EndpointRequest) -> str:
-        number = re.fullmatch(r"What follows (\d+)\?", asked.text)
+    def answers(request: EndpointRequest) -> str:
+        number = re.fullmatch(r"What follows (\d+)\?", request.text)
         return INJECTIONS[int(number[1]) * step] if number else "A"
 
     with FaultyEndpoint(Plan(answers=answers)) as running:
@@ -117,11 +117,11 @@ def test_a_run_is_judged_without_a_word_of_its_answers(
     outcomes: dict[str, int],
     failed: dict[str, int],
 ) -> None:
-    def verdict(asked: EndpointRequest) -> dict[str, Any]:
-        said = judge(asked.text, "")
+    def verdict(request: EndpointRequest) -> dict[str, Any]:
+        judge_reply = judge(request.text, "")
         return {
-            "message": {"role": "assistant", "content": said.text},
-            "finish_reason": said.finish,
+            "message": {"role": "assistant", "content": judge_reply.text},
+            "finish_reason": judge_reply.finish,
         }
 
     argv = ("eval", "-m", "m", "--api-url", candidate.url, "--datasets", "open", "--run-id", "r")
@@ -136,8 +136,8 @@ def test_a_run_is_judged_without_a_word_of_its_answers(
     assert {name: count for name, count in entry["outcomes"].items() if count} == outcomes
     assert entry["judge"].get("failed_replies", {}) == failed
     assert entry["judge"]["ungraded"] == outcomes.get("ungraded", 0)
-    told = any("no verdict" in warning for warning in entry["warnings"])
-    assert told == bool(failed)
+    is_reported = any("no verdict" in warning for warning in entry["warnings"])
+    assert is_reported == bool(failed)
     stored = keju("score", "r", "--json").json["benchmarks"][0]
     assert stored["outcomes"] == entry["outcomes"]
     assert stored["judge"].get("failed_replies", {}) == failed

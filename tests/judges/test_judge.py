@@ -37,9 +37,9 @@ def test_no_foreign_key_goes_to_the_endpoint_of_the_candidate(
 
 
 def test_the_variable_that_a_judge_names_is_kept_with_the_run(tmp_path: Path) -> None:
-    for named in ("OPENAI_API_KEY", "JK"):
-        judge = JudgeConfig(model="j", api_key_var=named)
-        assert judge.model_dump(exclude_defaults=True)["api_key_var"] == named
+    for variable in ("OPENAI_API_KEY", "JK"):
+        judge = JudgeConfig(model="j", api_key_var=variable)
+        assert judge.model_dump(exclude_defaults=True)["api_key_var"] == variable
     assert "api_key_var" not in JudgeConfig(model="j").model_dump(exclude_defaults=True)
 
 
@@ -74,7 +74,7 @@ ITSELF, NAMESAKE = "is the candidate itself", "has the candidate's name at anoth
 
 
 @pytest.mark.parametrize(
-    ("judge", "told"),
+    ("judge", "expected"),
     [
         ({"model": "m", "api_url": "http://127.0.0.1:8000"}, [f"the judge {ITSELF}"]),
         ({"model": "m", "api_url": URL + "/chat/completions"}, [f"the judge {ITSELF}"]),
@@ -90,12 +90,12 @@ ITSELF, NAMESAKE = "is the candidate itself", "has the candidate's name at anoth
     ],
 )
 def test_a_judge_that_is_the_candidate_is_known_by_any_spelling(
-    tmp_path: Path, judge: dict[str, Any], told: list[str]
+    tmp_path: Path, judge: dict[str, Any], expected: list[str]
 ) -> None:
     task = judged_config(tmp_path, URL, judge)
     assert task.judge is not None
     warnings = JudgePanel(task, task.judge, []).notices()
-    assert [warning.text().partition(":")[0] for warning in warnings] == told
+    assert [warning.text().partition(":")[0] for warning in warnings] == expected
 
 
 def test_a_port_that_goes_unsaid_is_the_same_port(tmp_path: Path) -> None:
@@ -118,13 +118,13 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(
     ):
         with pytest.raises(ConfigError) as caught:
             make()
-        told = str(caught.value)
-        assert "judge.api_key_var is the name of an environment variable" in told
-        assert "MARKKEY" not in told + repr(caught.value.__context__)
+        message = str(caught.value)
+        assert "judge.api_key_var is the name of an environment variable" in message
+        assert "MARKKEY" not in message + repr(caught.value.__context__)
 
 
 def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
-    def told(**judge: Any) -> bool:
+    def is_warned(**judge: Any) -> bool:
         task = judged_config(tmp_path, URL, judge)
         assert task.judge is not None
         warnings = list(JudgePanel(task, task.judge, []).notices())
@@ -132,22 +132,22 @@ def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
             "repeats of the judge at temperature 0" in warning.text() for warning in warnings
         )
 
-    assert told(repeats=3)
-    assert not told()
-    assert not told(repeats=3, generation_config={"temperature": 0.7})
+    assert is_warned(repeats=3)
+    assert not is_warned()
+    assert not is_warned(repeats=3, generation_config={"temperature": 0.7})
 
 
 def test_every_warning_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JK", raising=False)
-    named = JudgeConfig(model="m", api_key_var="JK", api_url="http://there/v1")
-    here, there = (
+    judge_config = JudgeConfig(model="m", api_key_var="JK", api_url="http://there/v1")
+    task_without_key, task_with_key = (
         judged_config(tmp_path, URL, None),
         judged_config(tmp_path, URL, None, api_key=OWN),
     )
     judges = [
-        Judge(here, JudgeConfig(model="m"), "m"),
-        Judge(here, named, "m", is_second=True),
-        Judge(there, JudgeConfig(model="m", api_key_var="JK"), "m"),
+        Judge(task_without_key, JudgeConfig(model="m"), "m"),
+        Judge(task_without_key, judge_config, "m", is_second=True),
+        Judge(task_with_key, JudgeConfig(model="m", api_key_var="JK"), "m"),
     ]
     warnings = [
         *judges[0].self_judging_notices(),
@@ -160,12 +160,12 @@ def test_every_warning_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.Mo
         ),
         Notice("judge_repeats_at_temperature_0"),
     ]
-    told = [warning.text("zh") for warning in warnings]
-    assert len(set(told)) == len(warnings) == 7
-    for english, chinese in zip(warnings, told, strict=True):
+    chinese_texts = [warning.text("zh") for warning in warnings]
+    assert len(set(chinese_texts)) == len(warnings) == 7
+    for english, chinese in zip(warnings, chinese_texts, strict=True):
         assert english.text() != chinese
         assert "评分模型" in chinese
-    assert "JK" in told[2]
+    assert "JK" in chinese_texts[2]
 
 
 SETTINGS = {"key": "K", "address": "--api-url", "address_and_model": "--api-url and --model"}

@@ -53,8 +53,8 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
     run = tmp_path / "r"
     run_exams(judged_config(tmp_path, endpoint.url, {}))
     before, manifest = stored(run), json.loads((run / "manifest.json").read_text())
-    with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other:
-        judge: dict[str, Any] = {"model": "j2", "api_url": other.url, "eval_batch_size": 1}
+    with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other_endpoint:
+        judge: dict[str, Any] = {"model": "j2", "api_url": other_endpoint.url, "eval_batch_size": 1}
         short = judge | {"budget": {"requests": 5}}
         stopped = judge_run(judged_config(tmp_path, endpoint.url, short), run)
         assert stopped.exit_code == 4
@@ -63,16 +63,16 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
         assert '"j2"' in stopped.resume_command
         assert benchmark_entry(stopped.document)["outcomes"]["correct"] == RIGHT
         assert stored(run) == before
-        now = json.loads((run / "manifest.json").read_text())
-        assert (now["config"], now["complete"]) == (manifest["config"], True)
-        assert now["judges"]["j2"]["sessions"][0]["requests"] == 5
-        done = judge_run(judged_config(tmp_path, endpoint.url, judge), run)
-        assert other.stats.requests == JUDGED + 2
-    assert done.exit_code == 0
-    assert benchmark_entry(done.document)["outcomes"]["refused"] == JUDGED
-    now = json.loads((run / "manifest.json").read_text())
-    assert (now["graded_by"]["model"], now["complete"]) == ("j2", True)
-    assert now["config"]["judge"]["model"] == "judge"
+        manifest_now = json.loads((run / "manifest.json").read_text())
+        assert (manifest_now["config"], manifest_now["complete"]) == (manifest["config"], True)
+        assert manifest_now["judges"]["j2"]["sessions"][0]["requests"] == 5
+        finished = judge_run(judged_config(tmp_path, endpoint.url, judge), run)
+        assert other_endpoint.stats.requests == JUDGED + 2
+    assert finished.exit_code == 0
+    assert benchmark_entry(finished.document)["outcomes"]["refused"] == JUDGED
+    manifest_now = json.loads((run / "manifest.json").read_text())
+    assert (manifest_now["graded_by"]["model"], manifest_now["complete"]) == ("j2", True)
+    assert manifest_now["config"]["judge"]["model"] == "judge"
 
 
 def test_a_first_grading_that_stops_leaves_what_it_has(
@@ -87,27 +87,33 @@ def test_a_first_grading_that_stops_leaves_what_it_has(
 
 
 def test_what_was_set_up_for_one_judge_does_not_pass_to_another(tmp_path: Path) -> None:
-    own = {
+    first_judge = {
         "second": "k", "repeats": 3, "budget": {"requests": 5, "tokens": 9}, "strategy": "llm",
         "continuous": True, "price": {"input": 1.0, "output": 2.0}, "api_url": "http://there/v1",
         "generation_config": {"temperature": 1.0, "extra_body": {"x": 1}}, "attempts": 2,
     }  # fmt: skip
-    task = judged_config(tmp_path, "http://127.0.0.1:9/v1", own)
+    task = judged_config(tmp_path, "http://127.0.0.1:9/v1", first_judge)
     assert task.judge is not None
     assert complete_settings(task, {"strategy": "llm"}) == {"strategy": "llm"}
     assert complete_settings(task, {"model": "judge"}) == {"model": "judge"}
 
-    def laid_over(given: dict[str, Any]) -> JudgeConfig:
-        below = {"judge": task.judge.model_dump() if task.judge is not None else None}
-        return JudgeConfig(**merge(below, {"judge": complete_settings(task, given)})["judge"])
+    def laid_over(judge_settings: dict[str, Any]) -> JudgeConfig:
+        lower_settings = {"judge": task.judge.model_dump() if task.judge is not None else None}
+        return JudgeConfig(
+            **merge(lower_settings, {"judge": complete_settings(task, judge_settings)})["judge"]
+        )
 
-    kept: dict[str, Any] = {"api_url": "http://there/v1", "api_key_var": KEY, "attempts": 2}
-    assert laid_over({"model": "j2"}) == JudgeConfig(model="j2", **kept)
-    given: dict[str, Any] = {
+    kept_settings: dict[str, Any] = {
+        "api_url": "http://there/v1",
+        "api_key_var": KEY,
+        "attempts": 2,
+    }
+    assert laid_over({"model": "j2"}) == JudgeConfig(model="j2", **kept_settings)
+    changed_settings: dict[str, Any] = {
         "model": "j2", "repeats": 2, "budget": {"tokens": 7}, "price": {"input": 5.0},
         "generation-config": {"max_new_tokens": 9},
     }  # fmt: skip
-    assert laid_over(given) == JudgeConfig(**given, **kept)
+    assert laid_over(changed_settings) == JudgeConfig(**changed_settings, **kept_settings)
     with pytest.raises(ConfigError, match=r"judge\.price"):
         laid_over({"model": "j2", "price": {"input": -1}})
     with pytest.raises(ConfigError, match="budget"):
@@ -151,10 +157,10 @@ def test_settings_are_laid_over_the_judge_that_the_exam_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "http://127.0.0.1:9/v1"
-    own = judged_config(tmp_path, url, {}).judge
+    exam_judge = judged_config(tmp_path, url, {}).judge
     task = judged_config(tmp_path, url, None)
     assert complete_settings(task, {"repeats": 3}) == {"repeats": 3}
-    monkeypatch.setattr(open_exam, "JUDGE", own)
+    monkeypatch.setattr(open_exam, "JUDGE", exam_judge)
     expected = {"model": "judge", "api_key_var": KEY, "repeats": 3}
     assert complete_settings(task, {"repeats": 3}) == expected
     assert complete_settings(task, {"model": "j2"}) == {"model": "j2"}
@@ -171,15 +177,15 @@ def test_a_refused_key_is_told_by_the_variable_of_the_judge_alone(
         pytest.raises(EndpointError) as caught,
     ):
         run_exams(judged_config(tmp_path, good.url, {"api_url": judge.url}))
-    told = str(caught.value)
-    assert f"set {KEY}" in told
-    assert "OPENAI_API_KEY" not in told
-    assert "--api-key" not in told
+    message = str(caught.value)
+    assert f"set {KEY}" in message
+    assert "OPENAI_API_KEY" not in message
+    assert "--api-key" not in message
 
 
 def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
-    def answers(asked: EndpointRequest) -> str:
-        return candidate(asked) if asked.body["model"] == "m" else verdict(asked)
+    def answers(request: EndpointRequest) -> str:
+        return candidate(request) if request.body["model"] == "m" else verdict(request)
 
     with FaultyEndpoint(Plan(answers=answers)) as endpoint:
         short = {"second": "k", "budget": {"requests": JUDGED + 3}, "eval_batch_size": 1}
@@ -193,20 +199,24 @@ def test_a_resumed_run_keeps_the_judge_that_graded_it(
 ) -> None:
     run_exams(judged_config(tmp_path, endpoint.url, None))
     judged = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
-    asked = endpoint.stats.requests
-    again = run_exams(judged_config(tmp_path, endpoint.url, None, resume=True))
-    assert again.exit_code == 0
-    assert benchmark_entry(again.document)["judge"]["judged"] == JUDGED
+    requests = endpoint.stats.requests
+    resumed = run_exams(judged_config(tmp_path, endpoint.url, None, resume=True))
+    assert resumed.exit_code == 0
+    assert benchmark_entry(resumed.document)["judge"]["judged"] == JUDGED
     assert (
-        benchmark_entry(again.document)["outcomes"] == benchmark_entry(judged.document)["outcomes"]
+        benchmark_entry(resumed.document)["outcomes"]
+        == benchmark_entry(judged.document)["outcomes"]
     )
-    assert endpoint.stats.requests == asked
+    assert endpoint.stats.requests == requests
 
 
 def test_a_key_does_not_pass_to_another_address(tmp_path: Path) -> None:
     task = judged_config(tmp_path, "http://127.0.0.1:9/v1", {"api_url": "http://127.0.0.1:8/v1"})
-    there, elsewhere = {"api_url": "http://127.0.0.1:8/v1"}, {"api_url": "http://127.0.0.2:8/v1"}
-    assert complete_settings(task, there) == there
+    first_address, elsewhere = (
+        {"api_url": "http://127.0.0.1:8/v1"},
+        {"api_url": "http://127.0.0.2:8/v1"},
+    )
+    assert complete_settings(task, first_address) == first_address
     assert complete_settings(task, elsewhere) == {"api_key_var": None} | elsewhere
-    named = elsewhere | {"api_key_var": "OTHER_KEY"}
-    assert complete_settings(task, named) == named
+    with_key_variable = elsewhere | {"api_key_var": "OTHER_KEY"}
+    assert complete_settings(task, with_key_variable) == with_key_variable

@@ -64,10 +64,10 @@ def test_undecided_answers_are_graded_by_the_judge(
     price = {"input": 2.0, "output": 4.0}
     finished = run_exams(judged_config(tmp_path, endpoint.url, {"price": price}))
     assert finished.exit_code == 0
-    found = benchmark_entry(finished.document)
-    assert found["outcomes"]["correct"] == RIGHT
-    assert found["outcomes"]["incorrect"] == SIZE - RIGHT
-    judge = found["judge"]
+    benchmark = benchmark_entry(finished.document)
+    assert benchmark["outcomes"]["correct"] == RIGHT
+    assert benchmark["outcomes"]["incorrect"] == SIZE - RIGHT
+    judge = benchmark["judge"]
     assert judge["model"] == "judge"
     assert judge["judged"] == JUDGED
     assert judge["ungraded"] == 0
@@ -76,7 +76,7 @@ def test_undecided_answers_are_graded_by_the_judge(
     assert judge["cost"] == pytest.approx(tokens / 1e6)
     page = (tmp_path / "r" / "report.html").read_text()
     assert money(judge["cost"]) in page.partition("Cost of judging")[2][:200]
-    assert found["usage"]["requests"] == SIZE
+    assert benchmark["usage"]["requests"] == SIZE
 
 
 def test_verdicts_are_records_of_their_own_journal(
@@ -107,9 +107,11 @@ def test_without_a_judge_undecided_answers_stay_ungraded(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     for judge in (None, {"strategy": "rule"}):
-        found = benchmark_entry(run_exams(judged_config(tmp_path, endpoint.url, judge)).document)
-        assert found["outcomes"]["ungraded"] == JUDGED
-        assert "judge" not in found
+        benchmark = benchmark_entry(
+            run_exams(judged_config(tmp_path, endpoint.url, judge)).document
+        )
+        assert benchmark["outcomes"]["ungraded"] == JUDGED
+        assert "judge" not in benchmark
         assert not (tmp_path / "r" / VERDICTS).exists()
         assert not (tmp_path / "r" / GRADES).exists()
 
@@ -118,15 +120,15 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
     judged: Counter[str] = Counter()
     lied = 0
 
-    def unreliable(asked: EndpointRequest) -> str:
+    def unreliable(request: EndpointRequest) -> str:
         nonlocal lied
-        if not prompt_blocks(asked).question:
+        if not prompt_blocks(request).question:
             return "A"
-        judged[asked.key] += 1
-        if draw(asked.key, judged[asked.key]) < 0.15:
+        judged[request.key] += 1
+        if draw(request.key, judged[request.key]) < 0.15:
             lied += 1
             return "Correct, I should say."
-        return verdict(asked)
+        return verdict(request)
 
     plan = Plan(answers=unreliable, faults={"500": 0.1, "429": 0.1}, seed=3, latency=0.02)
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(plan) as faulty:
@@ -143,8 +145,8 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
         finished = run_exams(judged_config(tmp_path, good.url, judge))
         outage.join()
     assert finished.exit_code == 0
-    found = benchmark_entry(finished.document)
-    assert found["outcomes"] == {
+    benchmark = benchmark_entry(finished.document)
+    assert benchmark["outcomes"] == {
         "correct": RIGHT, "incorrect": SIZE - RIGHT, "unparsed": 0, "truncated": 0,
         "refused": 0, "ungraded": 0, "error": 0,
     }  # fmt: skip
@@ -155,11 +157,11 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
     about_answers = (faulty.stats.attempts[f"{key}:None"] for key in judged)
     journalled = sum(1 + sum(fault.sent for fault in record.faults) for record in verdicts)
     assert 0 <= journalled - sum(about_answers) <= 2, "but for requests that broke on the way"
-    assert found["judge"]["usage"]["requests"] == journalled
+    assert benchmark["judge"]["usage"]["requests"] == journalled
 
 
 def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Path) -> None:
-    def mute(asked: EndpointRequest) -> str:
+    def mute(request: EndpointRequest) -> str:
         return "Hard to say."
 
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(Plan(answers=mute)) as bad:
@@ -168,19 +170,19 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
         paid = benchmark_entry(finished.document)["judge"]["usage"]["input_tokens"]
         assert finished.exit_code == 4
         assert f"no verdict on {JUDGED} of {JUDGED}" in finished.message
-        found = benchmark_entry(finished.document)
-        assert found["outcomes"]["ungraded"] == JUDGED
-        assert found["outcomes"]["incorrect"] == 0
-        assert any("no verdict" in warning for warning in found["warnings"])
+        benchmark = benchmark_entry(finished.document)
+        assert benchmark["outcomes"]["ungraded"] == JUDGED
+        assert benchmark["outcomes"]["incorrect"] == 0
+        assert any("no verdict" in warning for warning in benchmark["warnings"])
         records = list(Records(tmp_path / "r", file=VERDICTS))
         assert all(record.reply.text == "Hard to say." for record in records)
         assert paid == sum(record.reply.usage.input for record in records)
-        once = sum(len(asked.reply.text) // 4 for asked in records)
-        assert sum(record.reply.usage.output for record in records) == 3 * once
+        reply_tokens = sum(len(record.reply.text) // 4 for record in records)
+        assert sum(record.reply.usage.output for record in records) == 3 * reply_tokens
         bad.plan = Plan(answers=verdict)
-        again = run_exams(judged_config(tmp_path, good.url, {"api_url": bad.url}))
-    assert again.exit_code == 0
-    assert benchmark_entry(again.document)["outcomes"]["correct"] == RIGHT
+        second_run = run_exams(judged_config(tmp_path, good.url, {"api_url": bad.url}))
+    assert second_run.exit_code == 0
+    assert benchmark_entry(second_run.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) -> None:
@@ -199,21 +201,21 @@ def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) 
             assert finished.exit_code == 4
             assert "stayed down" in finished.message
             assert "--resume" in finished.resume_command
-            found = benchmark_entry(finished.document)
-            kept = found["judge"]["judged"]
-            assert 5 <= kept < JUDGED
-            assert found["outcomes"]["ungraded"] == JUDGED - kept
+            benchmark = benchmark_entry(finished.document)
+            judged = benchmark["judge"]["judged"]
+            assert 5 <= judged < JUDGED
+            assert benchmark["outcomes"]["ungraded"] == JUDGED - judged
             assert json.loads((tmp_path / "r" / "results.json").read_text())["complete"] is False
-            again = run_exams(judged_config(tmp_path, good.url, settings, resume=True))
-            assert again.exit_code == 4
-            assert "the judge 'judge'" in again.message
-            assert benchmark_entry(again.document)["judge"]["judged"] == kept
+            resumed = run_exams(judged_config(tmp_path, good.url, settings, resume=True))
+            assert resumed.exit_code == 4
+            assert "the judge 'judge'" in resumed.message
+            assert benchmark_entry(resumed.document)["judge"]["judged"] == judged
             judge.up()
-            last = run_exams(judged_config(tmp_path, good.url, settings, resume=True))
+            completed = run_exams(judged_config(tmp_path, good.url, settings, resume=True))
             assert judge.stats.answered >= JUDGED
         assert good.stats.requests == SIZE + 1
-    assert last.exit_code == 0
-    assert benchmark_entry(last.document)["outcomes"]["correct"] == RIGHT
+    assert completed.exit_code == 0
+    assert benchmark_entry(completed.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
@@ -250,30 +252,33 @@ def test_the_key_of_the_candidate_goes_to_no_other_endpoint(tmp_path: Path) -> N
 
 
 def test_nothing_is_asked_twice(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    first = run_exams(judged_config(tmp_path, endpoint.url, {}))
-    asked = endpoint.stats.requests
-    second = run_exams(judged_config(tmp_path, endpoint.url, {}))
-    assert endpoint.stats.requests == asked
-    assert benchmark_entry(second.document)["metrics"] == benchmark_entry(first.document)["metrics"]
+    first_run = run_exams(judged_config(tmp_path, endpoint.url, {}))
+    requests = endpoint.stats.requests
+    second_run = run_exams(judged_config(tmp_path, endpoint.url, {}))
+    assert endpoint.stats.requests == requests
+    assert (
+        benchmark_entry(second_run.document)["metrics"]
+        == benchmark_entry(first_run.document)["metrics"]
+    )
     scored = to_document(score_run(Run(tmp_path / "r")))
-    assert endpoint.stats.requests == asked
-    assert benchmark_entry(scored)["metrics"] == benchmark_entry(first.document)["metrics"]
-    assert benchmark_entry(scored)["judge"] == benchmark_entry(first.document)["judge"]
+    assert endpoint.stats.requests == requests
+    assert benchmark_entry(scored)["metrics"] == benchmark_entry(first_run.document)["metrics"]
+    assert benchmark_entry(scored)["judge"] == benchmark_entry(first_run.document)["judge"]
 
 
 def test_a_budget_of_the_judge_is_its_own_and_covers_both_judges(tmp_path: Path) -> None:
-    def two(asked: EndpointRequest) -> str:
-        return verdict(asked) if prompt_blocks(asked).question else candidate(asked)
+    def answer_in_both_roles(request: EndpointRequest) -> str:
+        return verdict(request) if prompt_blocks(request).question else candidate(request)
 
-    with FaultyEndpoint(Plan(answers=two)) as endpoint:
+    with FaultyEndpoint(Plan(answers=answer_in_both_roles)) as endpoint:
         settings = {"second": "other", "budget": {"requests": JUDGED + 5}, "eval_batch_size": 2}
         finished = run_exams(judged_config(tmp_path, endpoint.url, settings))
         assert finished.exit_code == 4
         assert f"{JUDGED + 5} requests" in finished.message
-        found = benchmark_entry(finished.document)
-        assert found["judge"]["usage"]["requests"] == JUDGED + 5
-        assert found["judge"]["agreement"]["second"]["n"] == 5
-        assert found["outcomes"]["correct"] == RIGHT
+        benchmark = benchmark_entry(finished.document)
+        assert benchmark["judge"]["usage"]["requests"] == JUDGED + 5
+        assert benchmark["judge"]["agreement"]["second"]["n"] == 5
+        assert benchmark["outcomes"]["correct"] == RIGHT
 
 
 @pytest.mark.parametrize(
@@ -302,10 +307,10 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     run_exams(judged_config(tmp_path, endpoint.url, None))
-    asked = endpoint.stats.requests
+    requests = endpoint.stats.requests
     finished = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
     assert finished.exit_code == 0
-    assert endpoint.stats.requests == asked + JUDGED + 1
+    assert endpoint.stats.requests == requests + JUDGED + 1
     assert benchmark_entry(finished.document)["outcomes"]["correct"] == RIGHT
     stored = json.loads((tmp_path / "r" / "results.json").read_text())
     assert stored["benchmarks"][0]["outcomes"]["correct"] == RIGHT
@@ -316,15 +321,15 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
     assert manifest["endpoint"]["name"] == "m"
     assert manifest["judges"]["judge"]["endpoint"]["endpoint"].startswith("http://127.0.0.1")
     assert manifest["judges"]["judge"]["sessions"][0]["requests"] == JUDGED
-    with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other:
-        again = judge_run(
-            judged_config(tmp_path, endpoint.url, {"model": "j2", "api_url": other.url}),
+    with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as refusing:
+        rejudged = judge_run(
+            judged_config(tmp_path, endpoint.url, {"model": "j2", "api_url": refusing.url}),
             tmp_path / "r",
         )
-    assert benchmark_entry(again.document)["outcomes"]["refused"] == JUDGED
-    back = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
-    assert endpoint.stats.requests == asked + JUDGED + 1
-    assert benchmark_entry(back.document)["outcomes"]["correct"] == RIGHT
+    assert benchmark_entry(rejudged.document)["outcomes"]["refused"] == JUDGED
+    first_judge_again = judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r")
+    assert endpoint.stats.requests == requests + JUDGED + 1
+    assert benchmark_entry(first_judge_again.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
@@ -345,15 +350,15 @@ def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
 def test_errors_of_the_candidate_stay_counted_when_a_run_is_judged_later(tmp_path: Path) -> None:
     plan = Plan(answers=candidate_or_verdict, faults={"500": 0.3}, seed=2)
     with FaultyEndpoint(plan) as endpoint:
-        first = benchmark_entry(
+        first_result = benchmark_entry(
             run_exams(judged_config(tmp_path, endpoint.url, None, attempts=1)).document
         )
         endpoint.plan = Plan(answers=candidate_or_verdict)
         later = benchmark_entry(
             judge_run(judged_config(tmp_path, endpoint.url, {}), tmp_path / "r").document
         )
-    assert first["outcomes"]["error"] > 0
-    assert later["outcomes"]["error"] == first["outcomes"]["error"]
+    assert first_result["outcomes"]["error"] > 0
+    assert later["outcomes"]["error"] == first_result["outcomes"]["error"]
     assert sum(later["outcomes"].values()) == SIZE
 
 
@@ -362,8 +367,8 @@ IN_FLIGHT = 4
 
 
 def test_kill_in_the_middle_of_grading_loses_no_verdict(tmp_path: Path) -> None:
-    def grade(asked: EndpointRequest) -> str:
-        return f"<grade>{'correct' if draw(asked.text) < 0.5 else 'incorrect'}</grade>"
+    def grade(request: EndpointRequest) -> str:
+        return f"<grade>{'correct' if draw(request.text) < 0.5 else 'incorrect'}</grade>"
 
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
     with FaultyEndpoint(Plan(answers=grade, latency=0.01)) as endpoint:
@@ -387,15 +392,15 @@ def test_kill_in_the_middle_of_grading_loses_no_verdict(tmp_path: Path) -> None:
                 time.sleep(0.002)
             process.send_signal(signal.SIGKILL)
             process.wait()
-        kept = journal.read_bytes().count(b"\n")
+        journalled = journal.read_bytes().count(b"\n")
         preflights = 2 + 1 + 1
-        assert kept >= endpoint.stats.answered - preflights - 3 * IN_FLIGHT
-        assert kept < KILL_SAMPLES
+        assert journalled >= endpoint.stats.answered - preflights - 3 * IN_FLIGHT
+        assert journalled < KILL_SAMPLES
         before = endpoint.stats.requests
-        done = subprocess.run(argv, env=clean, capture_output=True, check=True)
-        assert endpoint.stats.requests - before == KILL_SAMPLES - kept + 1
-    found = json.loads(done.stdout)["benchmarks"][0]
-    assert found["judge"]["judged"] == KILL_SAMPLES
+        resumed = subprocess.run(argv, env=clean, capture_output=True, check=True)
+        assert endpoint.stats.requests - before == KILL_SAMPLES - journalled + 1
+    benchmark = json.loads(resumed.stdout)["benchmarks"][0]
+    assert benchmark["judge"]["judged"] == KILL_SAMPLES
     assert len(list(Records(tmp_path / "r", file=VERDICTS))) == KILL_SAMPLES
 
 
@@ -403,16 +408,16 @@ def test_each_reply_is_graded_once_and_each_verdict_read_once(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graded: list[str] = []
-    read: list[str] = []
+    read_answers: list[str] = []
     grade, verdict_of = OpenExam.grade, exam_module.read_verdict
 
     def count_grade(exam: OpenExam, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         graded.append(sample.id)
         return grade(exam, reply, sample, reader)
 
-    def count_read(text: str, shown: str, kind: Kind, finish: str = "") -> Answer:
-        read.append(shown)
-        return verdict_of(text, shown, kind, finish)
+    def count_read(text: str, answer: str, kind: Kind, finish: str = "") -> Answer:
+        read_answers.append(answer)
+        return verdict_of(text, answer, kind, finish)
 
     monkeypatch.setattr(OpenExam, "grade", count_grade)
     monkeypatch.setattr(judge_module, "read_verdict", count_read)
@@ -420,13 +425,13 @@ def test_each_reply_is_graded_once_and_each_verdict_read_once(
     task = judged_config(tmp_path, endpoint.url, {})
     run_exams(task)
     assert len(graded) == len(set(graded)) == SIZE
-    assert len(read) == len(set(read)) == JUDGED
-    for again in (
+    assert len(read_answers) == len(set(read_answers)) == JUDGED
+    for repeat in (
         lambda: judge_run(task, tmp_path / "r"),
         lambda: score_run(Run(tmp_path / "r")),
     ):
         graded.clear()
-        read.clear()
-        again()
+        read_answers.clear()
+        repeat()
         assert len(graded) == len(set(graded)) == SIZE
-        assert len(read) == len(set(read)) == JUDGED
+        assert len(read_answers) == len(set(read_answers)) == JUDGED

@@ -41,10 +41,17 @@ def test_self_consistency_is_the_chance_that_two_verdicts_agree() -> None:
 
 def test_agreement_of_two_judges() -> None:
     # 40, 15 / 10, 35: observed .75, by chance .5, kappa .5
-    first = ["correct"] * 55 + ["incorrect"] * 45
-    second = ["correct"] * 40 + ["incorrect"] * 15 + ["correct"] * 10 + ["incorrect"] * 35
-    found = measure_agreement([*first, None, "correct"], [*second, "correct", None])
-    assert found == {"n": 100, "disagreements": 25, "observed": 0.75, "kappa": pytest.approx(0.5)}
+    first_verdicts = ["correct"] * 55 + ["incorrect"] * 45
+    second_verdicts = ["correct"] * 40 + ["incorrect"] * 15 + ["correct"] * 10 + ["incorrect"] * 35
+    agreement = measure_agreement(
+        [*first_verdicts, None, "correct"], [*second_verdicts, "correct", None]
+    )
+    assert agreement == {
+        "n": 100,
+        "disagreements": 25,
+        "observed": 0.75,
+        "kappa": pytest.approx(0.5),
+    }
     assert measure_agreement([None], ["correct"])["kappa"] is None
 
 
@@ -76,9 +83,9 @@ def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
 
 def test_quality_over_the_labelled_answers_that_have_a_verdict() -> None:
     truth = [True, True, True, False, False]
-    found = measure(truth, ["correct", "incorrect", None, "refused", "0.9"])
-    assert found == JudgeQuality(0.5, 0.5, 2, 2)
-    assert describe_quality(found, truth)["unjudged"] == 1
+    quality = measure(truth, ["correct", "incorrect", None, "refused", "0.9"])
+    assert quality == JudgeQuality(0.5, 0.5, 2, 2)
+    assert describe_quality(quality, truth)["unjudged"] == 1
 
 
 def question(sample_id: str) -> Sample | None:
@@ -155,9 +162,9 @@ def test_undecided_answers_are_handed_in_and_answers_without_gold_are_not() -> N
 
 def test_few_judged_answers_that_hang_together_are_corrected_too() -> None:
     judge = JudgeQuality(0.9, 0.8, 60, 40)
-    alone = corrected_accuracy((2, 1), (0, 0), judge)
+    independent = corrected_accuracy((2, 1), (0, 0), judge)
     together = corrected_accuracy((2, 1), (0, 0), judge, shrink=5.0)
-    assert together.value == alone.value
+    assert together.value == independent.value
     assert isinstance(together.se, float)
-    assert isinstance(alone.se, float)
-    assert together.se**2 - alone.se**2 == pytest.approx(4 * 0.25 / 2 / 0.7**2)
+    assert isinstance(independent.se, float)
+    assert together.se**2 - independent.se**2 == pytest.approx(4 * 0.25 / 2 / 0.7**2)

@@ -25,19 +25,19 @@ class Asking:
     def __init__(self) -> None:
         self.questions: Counter[str] = Counter()
 
-    def answer(self, asked: EndpointRequest) -> str:
+    def answer(self, request: EndpointRequest) -> str:
         """The model ``good…`` is right, ``poor…`` is right in one of four."""
-        model = asked.body["model"]
-        if "What is" not in asked.text:
+        model = request.body["model"]
+        if "What is" not in request.text:
             return "OK"
         self.questions[model] += 1
-        number = int(asked.text.rpartition("What is ")[2].split()[0])
-        right = model.startswith("good") or number % 4 == 0
-        return f"The answer is ({'A' if right else 'B'})."
+        number = int(request.text.rpartition("What is ")[2].split()[0])
+        is_correct = model.startswith("good") or number % 4 == 0
+        return f"The answer is ({'A' if is_correct else 'B'})."
 
-    def plan(self, **more: Any) -> Plan:
+    def plan(self, **settings: Any) -> Plan:
         """How an endpoint behaves."""
-        return Plan(answers=self.answer, **more)
+        return Plan(answers=self.answer, **settings)
 
 
 @pytest.fixture

@@ -38,28 +38,31 @@ def started(file: str, folder: Path) -> subprocess.Popen[str]:
 def test_a_plan_goes_on_where_it_was_ended(
     number: signal.Signals, asking: Asking, write_plan: WritePlan, exams: list[str], tmp_path: Path
 ) -> None:
-    with FaultyEndpoint(asking.plan(latency=0.02)) as one, FaultyEndpoint(asking.plan()) as two:
-        models: list[Any] = ["good", "poor", {"model": "good-2", "api_url": two.url}]
-        how: dict[str, Any] = {"plan": "p", "api_url": one.url, "eval_batch_size": 4}
+    with (
+        FaultyEndpoint(asking.plan(latency=0.02)) as first_endpoint,
+        FaultyEndpoint(asking.plan()) as second_endpoint,
+    ):
+        models: list[Any] = ["good", "poor", {"model": "good-2", "api_url": second_endpoint.url}]
+        how: dict[str, Any] = {"plan": "p", "api_url": first_endpoint.url, "eval_batch_size": 4}
         file = write_plan(models=models, datasets=exams[:2], **how)
-        for more in (10, 40) if number is signal.SIGKILL else (30,):
+        for new_lines in (10, 40) if number is signal.SIGKILL else (30,):
             before = lines(tmp_path)
             child = started(file, tmp_path)
-            while child.poll() is None and lines(tmp_path) < before + more:
+            while child.poll() is None and lines(tmp_path) < before + new_lines:
                 time.sleep(0.01)
             child.send_signal(number)
-            out, told = child.communicate(timeout=60)
-            assert "Traceback" not in told
+            output, messages = child.communicate(timeout=60)
+            assert "Traceback" not in messages
             if number is signal.SIGINT:
                 assert child.returncode == 130
-                assert f"keju eval --config {file}" in told
-                assert not json.loads(out)["complete"]
+                assert f"keju eval --config {file}" in messages
+                assert not json.loads(output)["complete"]
                 assert lines(tmp_path) == sum(asking.questions.values()), (
                     "what was in flight came in"
                 )
-        out, told = started(file, tmp_path).communicate(timeout=60)
-        document = json.loads(out)
-    assert document["complete"], told
+        output, messages = started(file, tmp_path).communicate(timeout=60)
+        document = json.loads(output)
+    assert document["complete"], messages
     assert {cell["done"] for cell in document["cells"]} == {SIZE}
     keys: Counter[tuple[str, str]] = Counter()
     for path in tmp_path.glob(f"runs/*/{FILE}"):

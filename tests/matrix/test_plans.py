@@ -23,28 +23,37 @@ def cells(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 def test_three_models_and_four_exams_give_one_report_and_a_fourth_model_asks_its_own_alone(
     keju: Keju, asking: Asking, write_plan: WritePlan, tmp_path: Path
 ) -> None:
-    with FaultyEndpoint(asking.plan(latency=0.002)) as one, FaultyEndpoint(asking.plan()) as two:
+    with (
+        FaultyEndpoint(asking.plan(latency=0.002)) as first_endpoint,
+        FaultyEndpoint(asking.plan()) as second_endpoint,
+    ):
         models: list[Any] = ["good", {"model": "poor", "name": "poor one"}]
-        models += [{"model": "good-2", "api_url": two.url, "eval_batch_size": 5}]
-        settings: dict[str, Any] = {"plan": "weekly", "api_url": one.url, "eval_batch_size": 6}
+        models += [{"model": "good-2", "api_url": second_endpoint.url, "eval_batch_size": 5}]
+        settings: dict[str, Any] = {
+            "plan": "weekly",
+            "api_url": first_endpoint.url,
+            "eval_batch_size": 6,
+        }
         file = write_plan(models=models, **settings)
         ran = keju("eval", "-c", file, "--json", "--events", "events.jsonl")
         assert ran.code == 0, ran.err
         assert asking.questions == dict.fromkeys(("good", "poor", "good-2"), 4 * SIZE)
-        assert one.stats.requests == 2 * 4 * (SIZE + PREFLIGHT)
-        assert one.stats.max_in_flight <= 6, "the slots of an endpoint are those of all its runs"
-        assert two.stats.max_in_flight <= 5
+        assert first_endpoint.stats.requests == 2 * 4 * (SIZE + PREFLIGHT)
+        assert first_endpoint.stats.max_in_flight <= 6, (
+            "the slots of an endpoint are those of all its runs"
+        )
+        assert second_endpoint.stats.max_in_flight <= 5
         document = ran.json
         assert json.loads((tmp_path / "runs/weekly/results.json").read_text()) == document
-        found = cells(document)
+        cell_of = cells(document)
         assert document["complete"]
-        assert found["good", "north"]["value"] == 1.0
-        assert found["poor one", "north"]["value"] == 0.25
-        assert {found[m, e]["standing"] for m in ("good", "good-2") for e in EXAMS} == {
+        assert cell_of["good", "north"]["value"] == 1.0
+        assert cell_of["poor one", "north"]["value"] == 0.25
+        assert {cell_of[m, e]["standing"] for m in ("good", "good-2") for e in EXAMS} == {
             "highest",
             "tie",
         }
-        assert {found["poor one", exam]["standing"] for exam in EXAMS} == {"below"}
+        assert {cell_of["poor one", exam]["standing"] for exam in EXAMS} == {"below"}
         pairs = [pair for pair in document["comparisons"] if pair["exam"] == "east"]
         assert len(pairs) == 3
         assert {pair["n"] for pair in pairs} == {SIZE}
@@ -59,11 +68,11 @@ def test_three_models_and_four_exams_give_one_report_and_a_fourth_model_asks_its
         runs = keju("list", "runs", "--json").json["runs"]
         assert "weekly--poor-one--north" in {run["run"] for run in runs}
         assert len(runs) == 12
-        told = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
-        assert [told[0]["event"], told[-1]["event"]] == ["plan_started", "plan_finished"]
-        assert sum(each["event"] == "sample" for each in told) == 12 * SIZE
+        events = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
+        assert [events[0]["event"], events[-1]["event"]] == ["plan_started", "plan_finished"]
+        assert sum(event["event"] == "sample" for event in events) == 12 * SIZE
 
-        before = one.stats.requests
+        before = first_endpoint.stats.requests
         forecast = keju(
             "eval", "-c", write_plan(models=[*models, "good-4"], **settings), "--dry-run"
         )
@@ -71,14 +80,14 @@ def test_three_models_and_four_exams_give_one_report_and_a_fourth_model_asks_its
         later = keju("eval", "-c", file, "--json")
         assert later.code == 0, later.err
         assert asking.questions["good-4"] == 4 * SIZE
-        assert one.stats.requests == before + 4 * (SIZE + PREFLIGHT)
+        assert first_endpoint.stats.requests == before + 4 * (SIZE + PREFLIGHT)
         assert sum(asking.questions.values()) == 16 * SIZE
         assert len(later.json["cells"]) == 16
         assert keju("eval", "-c", file, "--json").json == later.json
         assert sum(asking.questions.values()) == 16 * SIZE
-        shown = keju("eval", "-c", file)
-        assert "north: good is highest" in shown.out
-        assert "below it: poor one" in shown.out
+        printed = keju("eval", "-c", file)
+        assert "north: good is highest" in printed.out
+        assert "below it: poor one" in printed.out
 
 
 def test_what_ends_one_model_ends_no_other_and_the_same_command_goes_on(
@@ -89,33 +98,41 @@ def test_what_ends_one_model_ends_no_other_and_the_same_command_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("THEIR_KEY", "sk-wrong")
-    with FaultyEndpoint(asking.plan()) as one, FaultyEndpoint(asking.plan(key="sk-right")) as two:
-        their = {"model": "poor", "api_url": two.url, "api_key_var": "THEIR_KEY"}
-        file = write_plan(plan="p", models=[their, "good"], api_url=one.url, datasets=exams[:2])
+    with (
+        FaultyEndpoint(asking.plan()) as first_endpoint,
+        FaultyEndpoint(asking.plan(key="sk-right")) as second_endpoint,
+    ):
+        their = {"model": "poor", "api_url": second_endpoint.url, "api_key_var": "THEIR_KEY"}
+        file = write_plan(
+            plan="p", models=[their, "good"], api_url=first_endpoint.url, datasets=exams[:2]
+        )
         ran = keju("eval", "-c", file, "--json")
         assert ran.code == 4
         assert "2 of 4 runs of the plan are incomplete" in ran.err
         assert f"keju eval --config {file}" in ran.err
-        found = cells(ran.json)
-        assert found["poor", "north"]["state"] == "missing"
-        assert "refused the key (401)" in found["poor", "north"]["error"]["message"]
-        assert found["good", "east"]["value"] == 1.0
+        cell_of = cells(ran.json)
+        assert cell_of["poor", "north"]["state"] == "missing"
+        assert "refused the key (401)" in cell_of["poor", "north"]["error"]["message"]
+        assert cell_of["good", "east"]["value"] == 1.0
         assert not ran.json["complete"]
         assert "sk-wrong" not in ran.out + ran.err
-        asked = one.stats.requests
+        requests = first_endpoint.stats.requests
         monkeypatch.setenv("THEIR_KEY", "sk-right")
-        again = keju("eval", "-c", file, "--json")
-        assert again.code == 0, again.err
-        assert one.stats.requests == asked
+        resumed = keju("eval", "-c", file, "--json")
+        assert resumed.code == 0, resumed.err
+        assert first_endpoint.stats.requests == requests
         assert asking.questions == {"poor": 2 * SIZE, "good": 2 * SIZE}
 
 
 def test_a_budget_over_all_runs_is_kept_and_a_larger_one_goes_on(
     keju: Keju, asking: Asking, write_plan: WritePlan, exams: list[str]
 ) -> None:
-    with FaultyEndpoint(asking.plan(latency=0.002)) as one, FaultyEndpoint(asking.plan()) as two:
-        models: list[Any] = [{"model": "good", "api_url": one.url}]
-        models += [{"model": "poor", "api_url": two.url}]
+    with (
+        FaultyEndpoint(asking.plan(latency=0.002)) as first_endpoint,
+        FaultyEndpoint(asking.plan()) as second_endpoint,
+    ):
+        models: list[Any] = [{"model": "good", "api_url": first_endpoint.url}]
+        models += [{"model": "poor", "api_url": second_endpoint.url}]
         how: dict[str, Any] = {"plan": "p", "models": models, "datasets": exams[:2]}
         file = write_plan(**how, budget={"requests": 90}, run_budget={"requests": 35})
         ran = keju("eval", "-c", file, "--json")
@@ -124,11 +141,11 @@ def test_a_budget_over_all_runs_is_kept_and_a_larger_one_goes_on(
         assert max(cell["done"] for cell in ran.json["cells"]) == 35
         reasons = {cell["error"]["code"] for cell in ran.json["cells"]}
         assert reasons == {"plan_budget", "budget_of_requests"}
-        again = keju("eval", "-c", write_plan(**how), "--budget", "requests=159", "--json")
-        assert again.code == 4
+        resumed = keju("eval", "-c", write_plan(**how), "--budget", "requests=159", "--json")
+        assert resumed.code == 4
         assert sum(asking.questions.values()) == 159
-        last = keju("eval", "-c", write_plan(**how), "--json")
-        assert last.code == 0, last.err
+        completed = keju("eval", "-c", write_plan(**how), "--json")
+        assert completed.code == 0, completed.err
         assert sum(asking.questions.values()) == 4 * SIZE
 
 
@@ -137,27 +154,27 @@ def test_money_of_several_models_is_one_budget(
 ) -> None:
     """Each reply costs 1 at the one and 3 at the other; nothing is overspent."""
     plan = asking.plan(usage={"prompt_tokens": 500_000, "completion_tokens": 500_000})
-    with FaultyEndpoint(plan) as one, FaultyEndpoint(plan) as two:
+    with FaultyEndpoint(plan) as first_endpoint, FaultyEndpoint(plan) as second_endpoint:
         models = [
-            {"model": "good", "api_url": one.url, "price": {"input": 1, "output": 1}},
-            {"model": "poor", "api_url": two.url, "price": {"input": 3, "output": 3}},
+            {"model": "good", "api_url": first_endpoint.url, "price": {"input": 1, "output": 1}},
+            {"model": "poor", "api_url": second_endpoint.url, "price": {"input": 3, "output": 3}},
         ]
         file = write_plan(plan="p", models=models, datasets=exams[:1], budget={"cost": 70})
         ran = keju("eval", "-c", file, "--json")
         assert ran.code == 4
-        spent = asking.questions["good"] + 3 * asking.questions["poor"]
-        assert 60 < spent <= 70
-        assert ran.json["spent"]["cost"] == pytest.approx(spent)
+        expected_cost = asking.questions["good"] + 3 * asking.questions["poor"]
+        assert 60 < expected_cost <= 70
+        assert ran.json["spent"]["cost"] == pytest.approx(expected_cost)
 
 
 def test_the_next_run_begins_while_the_last_replies_of_the_one_before_are_awaited(
     keju: Keju, asking: Asking, write_plan: WritePlan, exams: list[str]
 ) -> None:
-    with FaultyEndpoint(asking.plan(latency={0.0: 0.97, 3.0: 0.03})) as one:
-        file = write_plan(plan="p", models=["good"], api_url=one.url, datasets=exams[:2])
+    with FaultyEndpoint(asking.plan(latency={0.0: 0.97, 3.0: 0.03})) as first_endpoint:
+        file = write_plan(plan="p", models=["good"], api_url=first_endpoint.url, datasets=exams[:2])
         assert keju("eval", "-c", file, "--events", "events.jsonl").code == 0
-    told = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
-    order = [(each["event"], each["run"]) for each in told]
+    events = [json.loads(line) for line in Path("events.jsonl").read_text().splitlines()]
+    order = [(event["event"], event["run"]) for event in events]
     assert order.index(("session_started", "p--good--east")) < order.index(
         ("session_ended", "p--good--north")
     )
@@ -171,21 +188,24 @@ def test_keys_go_only_where_they_were_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    with FaultyEndpoint(asking.plan()) as one, FaultyEndpoint(asking.plan()) as two:
-        models: list[Any] = ["good", {"model": "poor", "api_url": two.url}]
-        file = write_plan(plan="p", models=models, api_url=one.url, datasets=exams[:1])
+    with (
+        FaultyEndpoint(asking.plan()) as first_endpoint,
+        FaultyEndpoint(asking.plan()) as second_endpoint,
+    ):
+        models: list[Any] = ["good", {"model": "poor", "api_url": second_endpoint.url}]
+        file = write_plan(plan="p", models=models, api_url=first_endpoint.url, datasets=exams[:1])
         assert keju("eval", "-c", file).code == 0
-        assert one.last_headers["authorization"] == "Bearer sk-mine"
-        assert "authorization" not in two.last_headers
+        assert first_endpoint.last_headers["authorization"] == "Bearer sk-mine"
+        assert "authorization" not in second_endpoint.last_headers
 
 
 def test_settings_of_entries_flags_and_the_whole(
     keju: Keju, asking: Asking, write_plan: WritePlan, exams: list[str], tmp_path: Path
 ) -> None:
-    with FaultyEndpoint(asking.plan()) as one:
+    with FaultyEndpoint(asking.plan()) as first_endpoint:
         file = write_plan(
             plan="p",
-            api_url=one.url,
+            api_url=first_endpoint.url,
             models=[{"model": "good", "generation_config": {"max_tokens": 99}}, "poor"],
             datasets=[
                 {"dataset": exams[0], "name": "few", "limit": 3, "few_shot_num": 0},
@@ -255,9 +275,23 @@ def test_flags_that_are_of_one_run_are_refused(
 def test_a_plan_and_a_run_are_two_things(
     keju: Keju, asking: Asking, write_plan: WritePlan, exams: list[str]
 ) -> None:
-    with FaultyEndpoint(asking.plan()) as one:
-        how: dict[str, Any] = {"models": ["good"], "api_url": one.url, "datasets": exams[:1]}
-        words = ("eval", "-m", "good", "--api-url", one.url, "--datasets", exams[0], "--limit", "1")
+    with FaultyEndpoint(asking.plan()) as first_endpoint:
+        how: dict[str, Any] = {
+            "models": ["good"],
+            "api_url": first_endpoint.url,
+            "datasets": exams[:1],
+        }
+        words = (
+            "eval",
+            "-m",
+            "good",
+            "--api-url",
+            first_endpoint.url,
+            "--datasets",
+            exams[0],
+            "--limit",
+            "1",
+        )
         assert keju(*words, "--run-id", "p").code == 0
         ran = keju("eval", "-c", write_plan(**how, plan="p"))
         assert ran.code == 2

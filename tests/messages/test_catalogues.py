@@ -73,8 +73,8 @@ def test_one_is_not_said_as_many(
     for code, text in part("en").items():
         if code in FIXED:
             continue
-        said = limits.sub("", text.format_map(Ones()))
-        assert COUNTED.search(said) is None, (code, said)
+        sentence = limits.sub("", text.format_map(Ones()))
+        assert COUNTED.search(sentence) is None, (code, sentence)
 
 
 def test_a_list_is_never_said_but_for_one() -> None:
@@ -93,9 +93,9 @@ def test_commands_are_broken_so_that_a_shell_takes_them() -> None:
 
 def test_a_notice_is_said_in_the_language_of_its_reader() -> None:
     notice = Notice("cut_replies", {"part": 2, "whole": 40, "share": 0.05})
-    told = "2 of 40 replies (5.00 %) were cut off: raise max_tokens with "
-    told += "--generation-config max_tokens=N in a new run"
-    assert notice.text() == told
+    expected = "2 of 40 replies (5.00 %) were cut off: raise max_tokens with "
+    expected += "--generation-config max_tokens=N in a new run"
+    assert notice.text() == expected
     assert notice.text("zh").startswith("40 个回复中有 2 个（5.00 %）")
     assert Notice("A plug-in's {own} sentence.").text("zh") == "A plug-in's {own} sentence."
 
@@ -107,8 +107,8 @@ def test_percentages_are_written_as_in_tables(language: messages.Language) -> No
             specs = [spec for _, _, spec, _ in string.Formatter().parse(text) if spec]
             assert all(spec == ".2 %" for spec in specs if spec.endswith("%")), code
             assert not re.search(r"[0-9}]%", text), code
-    whole = Notice("ungraded_share", {"part": 2, "whole": 2, "share": 1})
-    assert re.search(r"[（(]100\.00 %[)）]", whole.text(language))
+    full_share = Notice("ungraded_share", {"part": 2, "whole": 2, "share": 1})
+    assert re.search(r"[（(]100\.00 %[)）]", full_share.text(language))
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def raised() -> list[tuple[str, ast.Call]]:
 
 def _kinds(kind: type[KejuError]) -> Iterator[type[KejuError]]:
     yield kind
-    for below in kind.__subclasses__():
-        yield from _kinds(below)
+    for subclass in kind.__subclasses__():
+        yield from _kinds(subclass)
 
 
 def test_every_code_that_is_raised_has_a_sentence_and_its_values() -> None:
@@ -158,19 +158,19 @@ def test_every_code_that_is_raised_has_a_sentence_and_its_values() -> None:
         if not isinstance(code, ast.Constant) or " " in str(code.value):
             continue
         assert code.value in english, place
-        given = {keyword.arg for keyword in call.keywords}
-        if None not in given and len(call.args) == 1:
-            assert placeholders(english[code.value]) - {"run"} <= given, place
+        passed_names = {keyword.arg for keyword in call.keywords}
+        if None not in passed_names and len(call.args) == 1:
+            assert placeholders(english[code.value]) - {"run"} <= passed_names, place
 
 
 def test_no_room_raises_a_sentence() -> None:
-    spoken = [
+    raised_sentences = [
         place
         for place, call in raised()
         for part in getattr(call.args[0], "values", [call.args[0]])
         if isinstance(part, ast.Constant) and " " in str(part.value)
     ]
-    assert spoken == []
+    assert raised_sentences == []
 
 
 SAYING = {
@@ -205,7 +205,7 @@ def literals(node: ast.AST) -> Iterator[str]:
 
 def test_commands_and_reports_say_nothing_that_is_in_no_catalogue() -> None:
     """Words in code are said in one language alone; commands to paste are the same in all."""
-    found = []
+    uncatalogued = []
     for room in ("cli", "reporting"):
         for path in sorted((SOURCE / room).glob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -213,15 +213,19 @@ def test_commands_and_reports_say_nothing_that_is_in_no_catalogue() -> None:
                     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                     if name not in SAYING and not name.startswith("render_"):
                         continue
-                    texts = [text for own in (*node.args, *node.keywords) for text in literals(own)]
-                    found += [
+                    texts = [
+                        text
+                        for argument in (*node.args, *node.keywords)
+                        for text in literals(argument)
+                    ]
+                    uncatalogued += [
                         f"{path.name}:{node.lineno}: {text}"
                         for text in texts
                         if re.search("[A-Za-z]{3}", text)
                         and text not in messages.labels("en")
                         and not re.match(r" ?--|left$|right$|bold|keju ", text)
                     ]
-    assert not found, "\n".join(found)
+    assert not uncatalogued, "\n".join(uncatalogued)
 
 
 def test_every_english_text_has_its_chinese_in_the_file_of_the_same_name() -> None:
@@ -229,9 +233,9 @@ def test_every_english_text_has_its_chinese_in_the_file_of_the_same_name() -> No
         {(file.name, section, name) for file, section, name, _ in store.entries(language)}
         for language in store.LANGUAGES
     )
-    both = ("messages", "labels")
+    complete_folders = ("messages", "labels")
     missing = [f"zh/{file}: {section}.{name}" for file, section, name in english - chinese]
-    superfluous = [place for place in chinese - english if place[1] in both]
+    superfluous = [place for place in chinese - english if place[1] in complete_folders]
     assert (sorted(missing), sorted(superfluous)) == ([], [])
 
 

@@ -57,22 +57,22 @@ def sentences() -> Iterator[tuple[str, str]]:
 
 
 def test_chinese_has_its_own_punctuation() -> None:
-    found = [
+    offences = [
         (place, text[max(0, hit.start() - 20) : hit.end() + 20])
         for place, text in sentences()
         for hit in HALF_WIDTH.finditer(text.removeprefix(PROGRAM))
     ]
-    assert found == []
+    assert offences == []
 
 
 def test_a_thing_has_one_name_in_chinese() -> None:
-    found = [
+    offences = [
         (place, text[max(0, hit.start() - 20) : hit.end() + 20], chosen)
         for place, text in sentences()
         for pattern, chosen in REJECTED.items()
         for hit in re.finditer(pattern, text)
     ]
-    assert found == []
+    assert offences == []
 
 
 def test_the_names_are_in_the_table_for_translators() -> None:
@@ -104,8 +104,8 @@ ENGLISH = re.compile(r"原文|[A-Za-z]{3,} [A-Za-z]{3,}")
 def test_what_is_wrong_with_a_json_document_is_told_in_chinese(document: str) -> None:
     with pytest.raises(DataError) as caught:
         parse_json(document.encode())
-    told = caught.value.text("zh")
-    assert not ENGLISH.search(told), told
+    chinese = caught.value.text("zh")
+    assert not ENGLISH.search(chinese), chinese
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_what_is_wrong_with_a_json_document_is_told_in_chinese(document: str) ->
 def test_what_is_wrong_with_a_yaml_document_is_told_in_chinese(document: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(document, "task.yaml")
-    told = caught.value.text("zh")
-    assert told.startswith("task.yaml")
-    assert not ENGLISH.search(told), told
+    chinese = caught.value.text("zh")
+    assert chinese.startswith("task.yaml")
+    assert not ENGLISH.search(chinese), chinese
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_the_words_of_another_program_are_no_part_of_a_chinese_sentence(
 def test_a_line_of_a_log_is_told_in_chinese() -> None:
     """Rows of logs, and the documents about them, hold their place as a text."""
     values = {"first": "a.jsonl, line 3", "second": Path("logs/b.jsonl, line 12"), "id": "q1"}
-    twice = DataError("import_twice", **values)
-    assert twice.text("zh").startswith("a.jsonl，第 3 行 和 logs/b.jsonl，第 12 行 都回答了")
-    assert str(twice).startswith("a.jsonl, line 3 and logs/b.jsonl, line 12 ")
+    error = DataError("import_twice", **values)
+    assert error.text("zh").startswith("a.jsonl，第 3 行 和 logs/b.jsonl，第 12 行 都回答了")
+    assert str(error).startswith("a.jsonl, line 3 and logs/b.jsonl, line 12 ")
 
 
 # `'en'`, `'{name}'`; not what a shell takes as it stands, such as `pip install 'keju[mcp]'`.
@@ -166,12 +166,12 @@ ASCII_QUOTES = re.compile(r"'(?:\{\w+(?:![rs])?\}|[\w.-]+)'|\{\w+!r\}")
 
 
 def test_names_and_values_stand_between_chinese_quotation_marks() -> None:
-    found = [
+    offences = [
         (place, hit.group())
         for place, text in sentences()
         if not place.endswith(".md")
         for hit in ASCII_QUOTES.finditer(text)
     ]
-    assert found == []
-    assert [each.text("zh") for each in quoted(["en", "zh"])] == ["“en”", "“zh”"]
+    assert offences == []
+    assert [name.text("zh") for name in quoted(["en", "zh"])] == ["“en”", "“zh”"]
     assert quoted(["en", "zh"]) == ["'en'", "'zh'"]

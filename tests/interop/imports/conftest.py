@@ -40,8 +40,8 @@ def imported(keju: Keju) -> Import:
 
     def run(path: Path | str, *flags: str) -> dict[str, Any]:
         place = FIXTURES / path if isinstance(path, str) else path
-        named = () if "--run-id" in flags else ("--run-id", "r")
-        ran = keju("import", str(place), "--data-dir", str(DATA), "--json", *named, *flags)
+        run_id_flags = () if "--run-id" in flags else ("--run-id", "r")
+        ran = keju("import", str(place), "--data-dir", str(DATA), "--json", *run_id_flags, *flags)
         assert ran.err == ""
         assert ran.code == 0
         document: dict[str, Any] = ran.json
@@ -52,5 +52,7 @@ def imported(keju: Keju) -> Import:
 
 def exam_of(document: dict[str, Any], name: str) -> dict[str, Any]:
     """The entry of one benchmark."""
-    found: dict[str, Any] = next(exam for exam in document["benchmarks"] if exam["name"] == name)
-    return found
+    exam_entry: dict[str, Any] = next(
+        exam for exam in document["benchmarks"] if exam["name"] == name
+    )
+    return exam_entry

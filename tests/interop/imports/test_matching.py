@@ -63,21 +63,21 @@ def test_a_row_is_matched_by_the_strongest_key(fields: dict[str, Any], index: in
 
 
 def test_recorded_choices_give_the_order() -> None:
-    shown = tuple(reversed(LOAVES_OPTIONS))
-    match = matcher("mmlu_pro", "math").match(row(question=LOAVES, choices=shown))
+    options = tuple(reversed(LOAVES_OPTIONS))
+    match = matcher("mmlu_pro", "math").match(row(question=LOAVES, choices=options))
     assert match.order == (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 
 def test_leading_blanks_of_options_do_not_matter() -> None:
-    shown = tuple(f" {option}" for option in LOAVES_OPTIONS)
-    match = matcher("mmlu_pro", "math").match(row(question=LOAVES, choices=shown))
+    options = tuple(f" {option}" for option in LOAVES_OPTIONS)
+    match = matcher("mmlu_pro", "math").match(row(question=LOAVES, choices=options))
     assert (match.place, match.order) == (0, ())
 
 
 @pytest.mark.parametrize("style", ["{}) {}", "{}. {}", "({}) {}", "{}: {}", "{} {}"])
 def test_labelled_lines_of_the_prompt_give_the_order(style: str) -> None:
-    shown = ("13", "11", "14", "12")
-    lines = "\n".join(style.format(*pair) for pair in zip("ABCD", shown, strict=True))
+    options = ("13", "11", "14", "12")
+    lines = "\n".join(style.format(*pair) for pair in zip("ABCD", options, strict=True))
     prompt = f"Question: {LOAVES}\nA) 13\nB) 84\n\nQuestion: {SQUARE}\n{lines}\nAnswer:"
     match = matcher("mmlu_pro", "math").match(row(prompt=prompt))
     assert (match.place, match.order) == (2, (2, 0, 3, 1))
@@ -92,16 +92,16 @@ def test_options_of_another_question_are_no_match() -> None:
 def test_a_question_without_its_options_is_found_in_a_prompt_around_it() -> None:
     """As inspect_evals stores BBH: instructions, the question, and the options apart."""
     stem = "Today is 11/30/2033. What was the date yesterday in MM/DD/YYYY?"
-    asked = f"Infer the date.\n\nQUESTION: {stem}\nOPTIONS:"
-    found = matcher("bbh", "date_understanding").match(
+    prompt = f"Infer the date.\n\nQUESTION: {stem}\nOPTIONS:"
+    match = matcher("bbh", "date_understanding").match(
         row(
             keys={"question_id": "date_understanding_006"},
             subset="date_understanding",
-            question=asked,
+            question=prompt,
             choices=("12/01/2033", "11/28/2033", "11/29/2033"),
         )
     )
-    assert (found.place, found.order) == (5, ())
+    assert (match.place, match.order) == (5, ())
 
 
 def test_rows_without_a_question_are_listed(imported: Import, log: Callable[[str], Path]) -> None:
@@ -116,7 +116,7 @@ def test_rows_without_a_question_are_listed(imported: Import, log: Callable[[str
     (row,) = exam["unmatched"]
     assert (row["where"], row["reason"]) == (f"{samples.name}, line 2", "no such question")
     warnings = document["results"]["benchmarks"][0]["warnings"]
-    assert any("of the log" in each and each.startswith("1 row ") for each in warnings)
+    assert any("of the log" in warning and warning.startswith("1 row ") for warning in warnings)
 
 
 def test_rows_of_other_tasks_are_listed(imported: Import, log: Callable[[str], Path]) -> None:
@@ -152,18 +152,20 @@ def test_questions_inside_a_text_are_those_whose_text_stands_there() -> None:
     stems += ["Why?", "", "Which of the following", *stems[:5]]
     texts = [stem + "\nOptions:\n(A) one" * (number % 3 == 0) for number, stem in enumerate(stems)]
     samples = [question(number, text) for number, text in enumerate(texts)]
-    found = QuestionTexts(samples)
+    index = QuestionTexts(samples)
     for _ in range(40):
-        asked = collapse_whitespace(
+        haystack = collapse_whitespace(
             " ".join(draw.choices([*texts, "Why not", "So: Which of the"], k=4))
         )
         inside = {
-            n for n, own in enumerate(samples) if any(form in asked for form in question_texts(own))
+            n
+            for n, sample in enumerate(samples)
+            if any(form in haystack for form in question_texts(sample))
         }
-        assert found.find_contained(asked) == inside
+        assert index.find_contained(haystack) == inside
         text = collapse_whitespace(draw.choice(texts))
-        assert found.find_exact(text) == [
-            n for n, own in enumerate(samples) if text in question_texts(own)
+        assert index.find_exact(text) == [
+            n for n, sample in enumerate(samples) if text in question_texts(sample)
         ]
 
 

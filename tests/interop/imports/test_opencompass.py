@@ -60,8 +60,8 @@ def test_a_dataset_that_was_never_finished_is_read(imported: Import) -> None:
 def test_what_is_left_of_an_interrupted_run_is_not_read_twice(imported: Import, log: Log) -> None:
     folder = log("opencompass/chat")
     (file,) = predictions(folder, "bbh-date_understanding.json")
-    (left,) = predictions(FIXTURES / "opencompass/unfinished", "tmp_*")
-    (file.parent / left.name).write_bytes(left.read_bytes())
+    (partial_file,) = predictions(FIXTURES / "opencompass/unfinished", "tmp_*")
+    (file.parent / partial_file.name).write_bytes(partial_file.read_bytes())
     (file.parent / f"tmp_{file.name}").write_bytes(file.read_bytes())
     exam = exam_of(imported(folder), "bbh")
     assert (exam["rows"], exam["tool_accuracy"]) == (12, pytest.approx(2 / 3))
@@ -205,7 +205,7 @@ def test_a_models_abbreviation_may_have_slashes(imported: Import, log: Log) -> N
 
 
 @pytest.mark.parametrize(
-    ("dataset", "said", "gold", "right"),
+    ("dataset", "reply", "gold", "is_correct"),
     [
         ("bbh-snarks", "The answer is (A). No, the answer is (B).", "(B)", False),
         ("bbh-snarks", "It may be (B", "(B)", True),
@@ -227,11 +227,11 @@ def test_a_models_abbreviation_may_have_slashes(imported: Import, log: Log) -> N
     ],
 )
 def test_the_rules_are_those_of_the_tool(
-    dataset: str, said: str, gold: str, right: bool | None
+    dataset: str, reply: str, gold: str, is_correct: bool | None
 ) -> None:
     """Expected values as OpenCompass 0.5.4 gave them."""
     rule = rule_of(find_task("opencompass", dataset))
-    assert decide(rule, said, gold) is right
+    assert decide(rule, reply, gold) is is_correct
 
 
 def test_a_perplexity_that_is_no_number_is_an_error_of_its_row(imported: Import, log: Log) -> None:

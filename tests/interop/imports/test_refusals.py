@@ -19,9 +19,9 @@ Break = Callable[[Path], None]
 
 def two_models(folder: Path) -> None:
     """A second model's predictions beside the first's."""
-    other = folder / "predictions" / "other"
-    shutil.copytree(folder / "predictions" / "tiny-chat", other)
-    for file in other.glob("*.jsonl"):
+    second_model = folder / "predictions" / "other"
+    shutil.copytree(folder / "predictions" / "tiny-chat", second_model)
+    for file in second_model.glob("*.jsonl"):
         file.write_text(file.read_text().replace('"model": "tiny-chat"', '"model": "other"'))
 
 
@@ -94,7 +94,7 @@ def no_archive(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "change", "flags", "told"),
+    ("path", "change", "flags", "message"),
     [
         ("evalscope", two_models, (), "holds several models: other, tiny-chat"),
         ("lm-eval/bbh", two_runs, (), "are both of task 'bbh_cot_fewshot_boolean_expressions'"),
@@ -123,7 +123,7 @@ def test_a_log_that_cannot_be_imported_is_told_in_one_line(
     path: str,
     change: Break | None,
     flags: tuple[str, ...],
-    told: str,
+    message: str,
     keju: Keju,
     log: Callable[[str], Path],
     tmp_path: Path,
@@ -133,7 +133,7 @@ def test_a_log_that_cannot_be_imported_is_told_in_one_line(
         change(folder)
     data = () if "--data-dir" in flags else ("--data-dir", str(DATA))
     ran = keju("import", str(folder), *data, *flags)
-    assert told in ran.err
+    assert message in ran.err
     assert ran.err.startswith("keju: error: ")
     assert len(ran.err.splitlines()) == 1
     assert "internal error" not in ran.err
@@ -142,7 +142,7 @@ def test_a_log_that_cannot_be_imported_is_told_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "message"),
     [
         (("import",), "LOG is missing"),
         (("import", "absent"), "file or folder absent does not exist"),
@@ -150,9 +150,11 @@ def test_a_log_that_cannot_be_imported_is_told_in_one_line(
         (("import", "x", "--modle"), "unknown option --modle"),
     ],
 )
-def test_wrong_arguments_are_told_in_one_line(argv: tuple[str, ...], told: str, keju: Keju) -> None:
+def test_wrong_arguments_are_told_in_one_line(
+    argv: tuple[str, ...], message: str, keju: Keju
+) -> None:
     ran = keju(*argv)
-    assert told in ran.err
+    assert message in ran.err
     assert len(ran.err.splitlines()) == 1
     assert (ran.code, ran.out) == (2, "")
 
@@ -190,8 +192,8 @@ def test_a_missing_unpacker_names_what_to_install(
     ],
 )
 def test_a_part_of_a_log_can_be_named(path: str, rows: int, keju: Keju) -> None:
-    found = next(FIXTURES.glob(path))
-    ran = keju("import", str(found), "--data-dir", str(DATA), "--json")
+    log = next(FIXTURES.glob(path))
+    ran = keju("import", str(log), "--data-dir", str(DATA), "--json")
     assert ran.code == 0, ran.err
     assert sum(exam["matched"] for exam in ran.json["benchmarks"]) == rows
     assert all(exam["reported"] for exam in ran.json["benchmarks"])

@@ -27,8 +27,8 @@ def test_scoring_the_run_again_gives_the_same(path: str, imported: Import, keju:
     results = imported(path)["results"]
     ran = keju("score", "runs/r", "--json")
     assert ran.code == 0, ran.err
-    again = ran.json["benchmarks"]
-    for before, after in zip(results["benchmarks"], again, strict=True):
+    rescored = ran.json["benchmarks"]
+    for before, after in zip(results["benchmarks"], rescored, strict=True):
         for key in ("name", "protocol", "reader", "n", "outcomes", "metrics"):
             assert after[key] == before[key]
 
@@ -52,10 +52,10 @@ def test_the_order_of_options_counts_when_a_run_is_scored_again(
 ) -> None:
     imported("inspect/mmlu-pro.eval")
     records = list(Records(tmp_path / "runs" / "r"))
-    first = next(record for record in records if record.id == "mmlu_pro_9001")
-    assert first.order == (8, 3, 1, 4, 7, 0, 9, 6, 2, 5)
-    assert first.target == "B"
-    assert first.reply.text.endswith("ANSWER: B")
+    record = next(record for record in records if record.id == "mmlu_pro_9001")
+    assert record.order == (8, 3, 1, 4, 7, 0, 9, 6, 2, 5)
+    assert record.target == "B"
+    assert record.reply.text.endswith("ANSWER: B")
     document = keju("score", "runs/r", "--reader", "evalscope,robust", "--json").json
     evalscope, robust = (entry["metrics"]["accuracy"] for entry in document["benchmarks"])
     assert evalscope["value"] == pytest.approx(6 / 9)
@@ -88,8 +88,8 @@ def test_the_manifest_says_where_the_replies_come_from(imported: Import, tmp_pat
     assert origin["files"] == document["files"]
     assert len(origin["files"]) == 3
     assert (origin["rows"], origin["unmatched"]) == (12, 0)
-    kept = json.loads((tmp_path / "runs" / "r" / "import.json").read_text())
-    assert kept == {key: value for key, value in document.items() if key != "results"}
+    stored = json.loads((tmp_path / "runs" / "r" / "import.json").read_text())
+    assert stored == {key: value for key, value in document.items() if key != "results"}
 
 
 def test_the_first_questions_of_each_subset_are_a_limit(

@@ -68,16 +68,16 @@ def test_the_equivalent_reading_is_the_tools_but_for_the_rows_listed(
 
 
 def test_a_difference_shows_its_reason(imported: Import) -> None:
-    first, second, *_ = exam_of(imported("lm-eval/bbh"), "bbh")["differences"]
-    assert first["reply"].endswith("So the answer is (B)")
-    assert first["target"] == "(B)"
-    assert first["tool"] == {"answer": "(B", "score": 0.0, "target": "(B)"}
-    assert first["keju"]["answer"] == "(B)"
-    assert first["keju"]["outcome"] == "correct"
-    assert second["keju"] == {
+    correct_in_keju, next_difference, *_ = exam_of(imported("lm-eval/bbh"), "bbh")["differences"]
+    assert correct_in_keju["reply"].endswith("So the answer is (B)")
+    assert correct_in_keju["target"] == "(B)"
+    assert correct_in_keju["tool"] == {"answer": "(B", "score": 0.0, "target": "(B)"}
+    assert correct_in_keju["keju"]["answer"] == "(B)"
+    assert correct_in_keju["keju"]["outcome"] == "correct"
+    assert next_difference["keju"] == {
         "answer": None, "score": 0.0, "outcome": "unparsed", "reason": "no_marker",
     }  # fmt: skip
-    assert second["where"].startswith("samples_bbh_cot_fewshot_date_understanding_")
+    assert next_difference["where"].startswith("samples_bbh_cot_fewshot_date_understanding_")
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ def edit(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
 
 def test_a_second_filter_repeats_the_same_replies(imported: Import, log: Log) -> None:
     folder = log("lm-eval/bbh")
-    other = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
+    strict_match = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
     for samples in folder.glob("samples_*"):
-        edit(samples, lambda rows: [*rows, *(row | other for row in rows)])
+        edit(samples, lambda rows: [*rows, *(row | strict_match for row in rows)])
     exam = exam_of(imported(folder), "bbh")
     assert (exam["rows"], exam["tool_accuracy"]) == (12, pytest.approx(1 / 3))
 
@@ -168,18 +168,18 @@ def cut(path: Path, rows: int) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:rows]))
 
 
-@pytest.mark.parametrize("lost", ["rows", "file"])
+@pytest.mark.parametrize("missing_part", ["rows", "file"])
 def test_a_log_of_lm_eval_that_lost_rows_keeps_its_figure(
-    lost: str, imported: Import, log: Log
+    missing_part: str, imported: Import, log: Log
 ) -> None:
     folder = log("lm-eval/mmlu_pro")
     math = next(folder.glob("samples_mmlu_pro_math_*"))
-    if lost == "rows":
+    if missing_part == "rows":
         cut(math, 2)
     else:
         math.unlink()
     exam = exam_of(imported(folder), "mmlu_pro")
-    missing = 3 if lost == "rows" else 5
+    missing = 3 if missing_part == "rows" else 5
     assert (exam["rows"], exam["rows_missing"], exam["reported_n"]) == (9 - missing, missing, 9)
     assert exam["reported"] == {"exact_match,custom-extract": pytest.approx(1 / 3)}
 
@@ -198,9 +198,9 @@ def test_the_filter_of_the_group_is_the_headline_and_all_are_shown(
 ) -> None:
     """Two filters of which the file has the other one first."""
     folder = log("lm-eval/bbh")
-    other = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
+    strict_match = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
     for samples in folder.glob("samples_*"):
-        edit(samples, lambda rows: [*(row | other for row in rows), *rows])
+        edit(samples, lambda rows: [*(row | strict_match for row in rows), *rows])
     path = next(folder.glob("results_*"))
     results = json.loads(path.read_text())
     for figures in results["results"].values():
@@ -228,13 +228,13 @@ def test_different_answers_are_listed_where_the_scores_are_the_same(
     path = log("inspect/mmlu-pro-with-an-error.json")
     document = json.loads(path.read_text())
     scored = (sample for sample in document["samples"] if sample["scores"])
-    wrong = next(sample for sample in scored if sample["scores"]["choice"]["value"] == "I")
-    wrong["scores"]["choice"]["answer"] = "J"
+    incorrect_row = next(sample for sample in scored if sample["scores"]["choice"]["value"] == "I")
+    incorrect_row["scores"]["choice"]["answer"] = "J"
     path.write_text(json.dumps(document))
     exam = exam_of(imported(path), "mmlu_pro")
     assert exam["differences"] == []
     (row,) = exam["answer_differences"]
-    assert row["id"] == f"mmlu_pro_{wrong['id']}"
+    assert row["id"] == f"mmlu_pro_{incorrect_row['id']}"
     assert row["tool"]["answer"] == "J" != row["keju"]["answer"]
     ran = keju("import", str(path), "--data-dir", str(DATA), "--run-id", "other")
     assert "mmlu_pro: 1 row has the same score for different answers" in ran.out
@@ -262,8 +262,8 @@ def test_a_refusal_that_was_written_as_a_reply_is_an_error(
     assert exam_of(document, "bbh")["errors"] == 1
     entry = document["results"]["benchmarks"][0]
     assert entry["outcomes"]["error"] == 1
-    told = {"kinds": {kind: 1}, "example": message, "examples": {kind: message}}
-    assert entry["errors"] == told
+    errors = {"kinds": {kind: 1}, "example": message, "examples": {kind: message}}
+    assert entry["errors"] == errors
 
 
 def test_a_refusal_in_a_log_of_inspect_is_an_error(imported: Import, log: Log) -> None:
@@ -302,9 +302,9 @@ def test_the_origin_stays_when_a_manifest_is_written_anew(imported: Import, tmp_
     folder = tmp_path / "runs" / "r"
     stored = json.loads((folder / "manifest.json").read_text())
     config = TaskConfig(**stored["config"])
-    again = ManifestFile(folder, config, [job.facts() for job in make_jobs(config)]).manifest
-    assert again.imported is True
-    assert again.origin == stored["origin"]
+    rewritten = ManifestFile(folder, config, [job.facts() for job in make_jobs(config)]).manifest
+    assert rewritten.imported is True
+    assert rewritten.origin == stored["origin"]
 
 
 @pytest.mark.parametrize(
@@ -359,9 +359,9 @@ def test_keys_that_a_tool_recorded_are_not_taken_over(
         text.replace("generation_config:\n", "generation_config:\n  extra_headers: {X: marked}\n")
     )
     imported(folder)
-    written = [path.read_text() for path in (tmp_path / "runs" / "r").iterdir()]
-    assert [text for text in written if "marked" in text] == []
-    assert any("[redacted]" in text for text in written)
+    file_texts = [path.read_text() for path in (tmp_path / "runs" / "r").iterdir()]
+    assert [text for text in file_texts if "marked" in text] == []
+    assert any("[redacted]" in text for text in file_texts)
 
 
 def test_permuted_options_are_shown_and_exported_in_their_order(
@@ -369,9 +369,9 @@ def test_permuted_options_are_shown_and_exported_in_their_order(
 ) -> None:
     imported("inspect/mmlu-pro.eval")
     ran = keju("export", "runs/r", "--format", "jsonl", "--full-text")
-    first = json.loads(ran.out.splitlines()[0])
-    assert (first["id"], first["target"]) == ("mmlu_pro_9001", "B")
-    assert first["choices"][:3] == ["104", "84", "77"]
+    first_row = json.loads(ran.out.splitlines()[0])
+    assert (first_row["id"], first_row["target"]) == ("mmlu_pro_9001", "B")
+    assert first_row["choices"][:3] == ["104", "84", "77"]
     report = (tmp_path / "runs" / "r" / "report.html").read_text()
-    shown = report[report.index("A square garden") :]
-    assert shown.index("A. 12") < shown.index("B. 13") < shown.index("C. 11")
+    page_part = report[report.index("A square garden") :]
+    assert page_part.index("A. 12") < page_part.index("B. 13") < page_part.index("C. 11")

@@ -78,15 +78,15 @@ def _as_fractions(term: str) -> Fraction:
 
 @given(_terms)
 def test_sums_and_products_are_exact(term: str) -> None:
-    shown = calculate(term)
-    if not shown.startswith("about") and "(" not in shown:
-        assert Fraction(shown) == _as_fractions(term)
+    value = calculate(term)
+    if not value.startswith("about") and "(" not in value:
+        assert Fraction(value) == _as_fractions(term)
 
 
 @given(st.text("0123456789+-*/%^() .eE_", max_size=120))
 def test_any_text_ends_with_a_value_or_a_reason(text: str) -> None:
     try:
-        said = calculate(text)
+        outcome = calculate(text)
     except CalculatorError as error:
-        said = str(error)
-    assert said
+        outcome = str(error)
+    assert outcome

@@ -26,36 +26,36 @@ from tests.support.replies import Plan
 DEMO = ExamSpec("demo", {"size": 3})
 
 
-def read(spec: ExamSpec, reply: Reply, place: int = 0) -> tuple[Reading, ...]:
+def readings_of(spec: ExamSpec, reply: Reply, place: int = 0) -> tuple[Reading, ...]:
     external = open_exam(spec)
 
-    async def once() -> tuple[Reading, ...]:
+    async def grade_in_session() -> tuple[Reading, ...]:
         try:
             return await external.grade(external.exam.samples[place].id, reply)
         finally:
             await external.close()
 
-    return asyncio.run(once())
+    return asyncio.run(grade_in_session())
 
 
 def test_the_reward_is_the_score_of_the_headlines_reader() -> None:
     sample = open_exam(DEMO).exam.samples[0]
-    right = as_reply(f"<think>(Z)</think>So the answer is {sample.target}.", finish="stop")
-    readings = read(DEMO, right)
+    right_reply = as_reply(f"<think>(Z)</think>So the answer is {sample.target}.", finish="stop")
+    readings = readings_of(DEMO, right_reply)
     assert readings[0].score.value == 1.0
     assert metrics_of(readings)["outcome_correct"] == 1.0
-    assert right.reasoning == "(Z)"
+    assert right_reply.reasoning == "(Z)"
 
 
 def test_a_rollout_without_an_answer_is_truncated() -> None:
-    metrics = metrics_of(read(DEMO, UNANSWERED))
+    metrics = metrics_of(readings_of(DEMO, UNANSWERED))
     assert metrics["outcome_truncated"] == 1.0
     assert sum(v for k, v in metrics.items() if k.startswith("outcome_")) == 1.0
 
 
 def test_an_error_of_the_endpoint_has_no_reward() -> None:
     with pytest.raises(RewardMissing, match="no reply to grade: gone"):
-        read(DEMO, Reply(error=Fault("server", "gone")))
+        readings_of(DEMO, Reply(error=Fault("server", "gone")))
 
 
 def test_an_exam_is_loaded_once() -> None:
@@ -86,7 +86,7 @@ def test_without_the_judges_key_open_answers_are_compared_exactly(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
-    reading = read(ExamSpec("bixbench", OPEN | {"seed": 1}, str(data_dir)), UNDECIDED)[0]
+    reading = readings_of(ExamSpec("bixbench", OPEN | {"seed": 1}, str(data_dir)), UNDECIDED)[0]
     assert (reading.score.outcome, reading.score.grader) == ("incorrect", "exact")
     assert "JUDGE_KEY is not set" in caplog.text
 
@@ -97,20 +97,20 @@ def test_undecided_answers_without_any_judge_are_no_zeros(
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     spec = ExamSpec("bixbench", OPEN | {"no_judge": "ungraded"}, str(data_dir))
     with pytest.raises(RewardMissing, match="the rules cannot decide this answer"):
-        read(spec, UNDECIDED)
+        readings_of(spec, UNDECIDED)
 
 
 @pytest.mark.parametrize(
-    ("said", "outcome", "value"),
+    ("judge_reply", "outcome", "value"),
     [("<grade>correct</grade>", "correct", 1.0), ("<grade>refused</grade>", "refused", 0.0)],
 )
 def test_a_judge_decides_what_no_rule_does(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch, said: str, outcome: str, value: float
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, judge_reply: str, outcome: str, value: float
 ) -> None:
     monkeypatch.setenv("JUDGE_KEY", "judge-key-1234")
-    with FaultyEndpoint(Plan(answers=said, key="judge-key-1234")) as judge:
+    with FaultyEndpoint(Plan(answers=judge_reply, key="judge-key-1234")) as judge:
         spec = ExamSpec("bixbench", OPEN | {"llm_judge_base_url": judge.url}, str(data_dir))
-        reading = read(spec, UNDECIDED)[0]
+        reading = readings_of(spec, UNDECIDED)[0]
         assert judge.stats.requests == 1
     assert (reading.score.outcome, reading.score.value) == (outcome, value)
     assert reading.score.grader == "judge"
@@ -121,7 +121,7 @@ def test_a_judge_that_fails_raises(data_dir: Path, monkeypatch: pytest.MonkeyPat
     with FaultyEndpoint(Plan(key="another")) as judge:
         spec = ExamSpec("bixbench", OPEN | {"llm_judge_base_url": judge.url}, str(data_dir))
         with pytest.raises(EndpointError, match="has no verdict on bixbench_") as raised:
-            read(spec, UNDECIDED)
+            readings_of(spec, UNDECIDED)
     assert "judge-key-1234" not in str(raised.value)
 
 

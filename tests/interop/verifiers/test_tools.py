@@ -15,7 +15,7 @@ def test_a_call_gives_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind", "said"),
+    ("arguments", "kind", "message"),
     [
         ({}, "bad_arguments", "takes one argument"),
         ({"expression": 4}, "bad_arguments", "takes one argument"),
@@ -23,11 +23,13 @@ def test_a_call_gives_the_value() -> None:
         ({"expression": "1/0"}, "tool_error", "division by zero"),
     ],
 )
-def test_a_wrong_call_is_told_to_the_model(arguments: dict[str, Any], kind: str, said: str) -> None:
+def test_a_wrong_call_is_told_to_the_model(
+    arguments: dict[str, Any], kind: str, message: str
+) -> None:
     result = CALCULATOR.call(arguments)
     assert result.kind == kind
     assert result.text.startswith("error: ")
-    assert said in result.text
+    assert message in result.text
 
 
 def test_an_unknown_tool_is_refused_with_the_nearest_name() -> None:
