@@ -63,7 +63,7 @@ def _show(name: str) -> bool:
 def _line(row: Row) -> str:
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
     verdict = "" if row.ok is None else "ok" if row.ok else "over"
-    return LINE.format(row.what, row.figure, row.limit, ratio, verdict).rstrip()
+    return LINE.format(row.title, row.figure, row.limit, ratio, verdict).rstrip()
 
 
 if __name__ == "__main__":

@@ -73,20 +73,20 @@ class SlowModel(ScriptedModel):
 
     counts = False
 
-    def __init__(self, seed: object, *, same: bool = False) -> None:
+    def __init__(self, seed: object, *, same_draws: bool = False) -> None:
         """With `same` both arms draw the same for a question."""
         super().__init__()
-        self._seed, self._same = seed, same
-        self.drawn: dict[str, tuple[float, int]] = {}
+        self._seed, self._same_draws = seed, same_draws
+        self.draws: dict[str, tuple[float, int]] = {}
         """Seconds and tokens of the output, by the hash of the request."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Return the reply after its time, or a fault when `timeout` is over before."""
-        arm = "" if self._same else bool(request.tools)
+        arm = "" if self._same_draws else bool(request.tools)
         draw = Random(f"{self._seed}\0{arm}\0{request.prompt.text}")
         seconds, output = draw.lognormvariate(math.log(2.5), 0.4), draw.randint(30, 95)
         label = draw.choice(LABELS)
-        self.drawn[request.hash] = seconds, output
+        self.draws[request.hash] = seconds, output
         await asyncio.sleep(min(seconds, timeout))
         if seconds > timeout:
             return Reply(error=Fault("timeout", f"no reply within {timeout:g} s"))
@@ -145,11 +145,11 @@ def simulated(model: Model) -> Iterator[None]:
         yield
 
 
-def run_once(seed: object, limits: dict[str, Any], *, same: bool = False) -> tuple[Arm, Arm]:
+def run_once(seed: object, limits: dict[str, Any], *, same_draws: bool = False) -> tuple[Arm, Arm]:
     """Return both arms of one simulated run."""
     from keju.task import run_exams
 
-    model = SlowModel(seed, same=same)
+    model = SlowModel(seed, same_draws=same_draws)
     with tempfile.TemporaryDirectory() as folder, simulated(model):
         settings: dict[str, Any] = {
             "model": "scripted",
@@ -165,18 +165,18 @@ def run_once(seed: object, limits: dict[str, Any], *, same: bool = False) -> tup
         finished = run_exams(TaskConfig(**settings), report=False)
         assert finished.exit_code == 0, finished.message
         records = list(Records(Path(folder, "r")))
-    first, second = (
+    plain_arm, tools_arm = (
         _arm([record for record in records if record.arm == name], model, limits)
         for name in ("baseline", "tools")
     )
-    return first, second
+    return plain_arm, tools_arm
 
 
 def exceeds(seconds: float, output: int, limits: dict[str, Any]) -> bool:
     """Whether a drawn reply exceeds one of the limits."""
     cost = (INPUT * PRICE["input"] + output * PRICE["output"]) / 1e6
-    used = {"timeout_seconds": seconds, "max_tokens": INPUT + output, "max_cost": cost}
-    return any(used[name] > most for name, most in limits.items())
+    amounts = {"timeout_seconds": seconds, "max_tokens": INPUT + output, "max_cost": cost}
+    return any(amounts[name] > limit for name, limit in limits.items())
 
 
 def _arm(records: Sequence[Record], model: SlowModel, limits: dict[str, Any]) -> Arm:
@@ -188,7 +188,7 @@ def _arm(records: Sequence[Record], model: SlowModel, limits: dict[str, Any]) ->
     }
     seconds = max(record.reply.seconds for record in records)
     wrong = sum(
-        exceeds(*model.drawn[record.hash], limits) != (record.id in cut) for record in records
+        exceeds(*model.draws[record.hash], limits) != (record.id in cut) for record in records
     )
     return Arm(sum(score.value for score in scores) / len(scores), cut, seconds, wrong)
 
@@ -215,12 +215,14 @@ def measure(runs: int = RUNS) -> Iterator[Row]:
     for title, limits in cases.items():
         pairs = [run_once(number, limits) for number in range(runs)]
         questions = SIZE * 6
-        apart = Difference.of([second.mean - first.mean for first, second in pairs])
-        ratio = abs(apart.mean) / apart.se
+        difference = Difference.of(
+            [tools_arm.mean - plain_arm.mean for plain_arm, tools_arm in pairs]
+        )
+        ratio = abs(difference.mean) / difference.se
         yield Row(
             f"arms: mean difference, {title}, {runs} runs",
-            f"{100 * apart.mean:+.2f} points",
-            f"standard error {100 * apart.se:.2f}",
+            f"{100 * difference.mean:+.2f} points",
+            f"standard error {100 * difference.se:.2f}",
             ratio,
             ratio <= 2 if limits == LIMITS else None,
         )

@@ -33,9 +33,9 @@ def measure() -> Iterator[Row]:
             lambda: float(in_child(compare_two, folder=folder).value),
             lambda: float(in_child(score_one, folder=folder).value),
         )
-    limit = f"{LIMIT:g}x of scoring one ({sides.other:.2f} s)"
-    what = "compare: two runs of 12,032 questions"
-    yield Row(what, f"{sides.ours:.2f} s", limit, sides.ratio, sides.ratio <= LIMIT)
+    limit = f"{LIMIT:g}x of scoring one ({sides.peer:.2f} s)"
+    title = "compare: two runs of 12,032 questions"
+    yield Row(title, f"{sides.keju:.2f} s", limit, sides.ratio, sides.ratio <= LIMIT)
 
 
 def store(settings: dict[str, Any], file: str) -> None:
@@ -48,11 +48,11 @@ def store(settings: dict[str, Any], file: str) -> None:
 
     config = TaskConfig(**settings, model="scripted", protocol="official")
     (job,) = make_jobs(config)
-    said = {
+    reply_texts = {
         job.request(place).prompt.tail: row["output"]
         for place, row, _ in Predictions(job.exam, Path(file))
     }
-    model = ScriptedModel(script=lambda request: said[request.prompt.tail])
+    model = ScriptedModel(script=lambda request: reply_texts[request.prompt.tail])
     with mock.patch("keju.task.make_model", return_value=model):
         run_exams(config, report=False)
 
@@ -74,6 +74,6 @@ def compare_two(folder: str) -> float:
     from keju.results.compare import compare
 
     before = cpu()
-    found = compare("one", "two", work_dir=folder)
-    assert found.document["comparisons"][0]["n"] == 12_032
+    comparison = compare("one", "two", work_dir=folder)
+    assert comparison.document["comparisons"][0]["n"] == 12_032
     return cpu() - before

@@ -29,7 +29,7 @@ SEED = 20_261_116
 PAGE = Path(__file__).parent.parent / "docs" / "fresh.md"
 
 
-class Found(NamedTuple):
+class DetectionRates(NamedTuple):
     """How often a memory is found, or alarmed about where there is none."""
 
     exam: float
@@ -40,27 +40,29 @@ class Found(NamedTuple):
     """At least one subset."""
 
 
-def simulate(accuracy: float, learnt: float, fresh: int, *, draws: int, seed: int = SEED) -> Found:
+def simulate(
+    accuracy: float, learnt: float, fresh: int, *, draws: int, seed: int = SEED
+) -> DetectionRates:
     """Sit a model for published and fresh questions many times."""
-    draw = default_rng([seed, *(round(1000 * own) for own in (accuracy, learnt, fresh))])
-    known = round(learnt * PUBLISHED)
+    draw = default_rng([seed, *(round(1000 * fraction) for fraction in (accuracy, learnt, fresh))])
+    learnt_count = round(learnt * PUBLISHED)
     size = (draws, SUBSETS)
-    old = known + draw.binomial(PUBLISHED - known, accuracy, size)
+    old = learnt_count + draw.binomial(PUBLISHED - learnt_count, accuracy, size)
     new = draw.binomial(fresh, accuracy, size)
-    whole = parts = alarms = 0
-    for ours, theirs in zip(old.tolist(), new.tolist(), strict=True):
+    significant_runs = parts = alarms = 0
+    for published_counts, fresh_counts in zip(old.tolist(), new.tolist(), strict=True):
         strata = [
-            (_group(one, PUBLISHED), _group(two, fresh))
-            for one, two in zip(ours, theirs, strict=True)
+            (_group(published_right, PUBLISHED), _group(fresh_right, fresh))
+            for published_right, fresh_right in zip(published_counts, fresh_counts, strict=True)
         ]
         overall = stratified_difference(strata)
         assert overall is not None
-        whole += overall.p < SIGNIFICANT
+        significant_runs += overall.p < SIGNIFICANT
         ps = [_p(*pair) for pair in strata]
-        found = sum(p < SIGNIFICANT for p in benjamini_hochberg(ps))
-        parts += found
-        alarms += found > 0
-    return Found(whole / draws, parts / draws / SUBSETS, alarms / draws)
+        significant_subsets = sum(p < SIGNIFICANT for p in benjamini_hochberg(ps))
+        parts += significant_subsets
+        alarms += significant_subsets > 0
+    return DetectionRates(significant_runs / draws, parts / draws / SUBSETS, alarms / draws)
 
 
 def _group(right: int, n: int) -> ScoreGroup:
@@ -68,10 +70,10 @@ def _group(right: int, n: int) -> ScoreGroup:
 
 
 @cache
-def _p(one: ScoreGroup, two: ScoreGroup) -> float:
-    found = group_difference(one, two)
-    assert found is not None
-    return found.p
+def _p(published_group: ScoreGroup, fresh_group: ScoreGroup) -> float:
+    difference = group_difference(published_group, fresh_group)
+    assert difference is not None
+    return difference.p
 
 
 def table(draws: int) -> Iterator[str]:
@@ -81,8 +83,8 @@ def table(draws: int) -> Iterator[str]:
     for learnt in LEARNT:
         for accuracy in ACCURACIES:
             for fresh in SIZES:
-                found = simulate(accuracy, learnt, fresh, draws=draws)
-                shares = " | ".join(f"{100 * share:.1f} %" for share in found)
+                rates = simulate(accuracy, learnt, fresh, draws=draws)
+                shares = " | ".join(f"{100 * share:.1f} %" for share in rates)
                 yield f"| {accuracy:g} | {fresh} | {100 * learnt:.0f} % | {shares} |"
 
 
@@ -91,12 +93,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.contamination", description=__doc__)
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--write", action="store_true", help="write it into docs/fresh.md")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     lines = []
-    for line in table(asked.draws):
+    for line in table(args.draws):
         print(line, flush=True)
         lines.append(line)
-    if asked.write:
+    if args.write:
         write_between(PAGE, "contamination", lines)
 
 

@@ -26,15 +26,15 @@ def measure() -> Iterator[Row]:
     yield _row("keju verify", ("verify", "--data-dir", folder))
 
 
-def _row(what: str, words: tuple[str | Path, ...]) -> Row:
+def _row(title: str, words: tuple[str | Path, ...]) -> Row:
     cores = len(os.sched_getaffinity(0))
     command = [sys.executable, "-m", "keju", *words, "--json"]
-    taken: dict[int, list[float]] = {1: [], cores: []}
+    timings: dict[int, list[float]] = {1: [], cores: []}
     for _ in range(ROUNDS):
-        for count, seconds in taken.items():
+        for count, seconds in timings.items():
             seconds.append(run(command, KEJU_CORES=str(count)).seconds)
-    one, all_of_them = min(taken[1]), min(taken[cores])
-    ratio = all_of_them / one
-    limit = f"{LIMIT:g}x of {one:.2f} s by one"
+    one_core, all_of_them = min(timings[1]), min(timings[cores])
+    ratio = all_of_them / one_core
+    limit = f"{LIMIT:g}x of {one_core:.2f} s by one"
     ok = ratio <= LIMIT if cores > 1 else None
-    return Row(f"cores: {what}, {cores} cores", f"{all_of_them:.2f} s", limit, ratio, ok)
+    return Row(f"cores: {title}, {cores} cores", f"{all_of_them:.2f} s", limit, ratio, ok)

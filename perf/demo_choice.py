@@ -36,8 +36,8 @@ LINE = "{:<42} {:>5} {:>9} {:>9} {:>9} {:>8}  {}"
 
 def settings(subset: str) -> dict[str, object]:
     """The exam of one subset."""
-    own = {"few_shot_num": SHOTS, "seed": SEED, "n": N, "difficulty": EASIEST}
-    return own | {"protocol": "short", "subset_list": [subset]}
+    arguments = {"few_shot_num": SHOTS, "seed": SEED, "n": N, "difficulty": EASIEST}
+    return arguments | {"protocol": "short", "subset_list": [subset]}
 
 
 def evaluate(subset: str, work_dir: Path) -> str:
@@ -67,9 +67,9 @@ def _questions(subset: str) -> list[FreshQuestion]:
 
 def _blind_ways(subset: str) -> tuple[float, float]:
     """The share of the most common answer, and of questions that end with their own answer."""
-    asked = _questions(subset)
-    common = Counter(question.target for question in asked).most_common(1)[0][1]
-    return common / N, sum(question.text.endswith(question.target) for question in asked) / N
+    questions = _questions(subset)
+    common = Counter(question.target for question in questions).most_common(1)[0][1]
+    return common / N, sum(question.text.endswith(question.target) for question in questions) / N
 
 
 def main() -> None:
@@ -77,9 +77,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.demo_choice", description=__doc__)
     parser.add_argument("--work-dir", type=Path, default=Path("demo-choice"))
     parser.add_argument("subsets", nargs="*", help="only these")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     print(LINE.format("subset", "n", "accuracy", "at least", "guessing", "took", ""))
-    for subset in asked.subsets or TASKS:
+    for subset in args.subsets or TASKS:
         space = TASKS[subset].space(EASIEST)
         if space is not None and space < N + SHOTS:
             print(f"{subset:<42} left out: {space} questions", flush=True)
@@ -88,7 +88,7 @@ def main() -> None:
         if length > LONGEST:
             print(f"{subset:<42} left out: {length:.0f} characters", flush=True)
             continue
-        print(evaluate(subset, asked.work_dir), flush=True)
+        print(evaluate(subset, args.work_dir), flush=True)
 
 
 if __name__ == "__main__":

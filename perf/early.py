@@ -43,24 +43,24 @@ class Pair(NamedTuple):
 
     name: str
     exam: Exam
-    apart: list[float]
+    differences: list[float]
 
     @property
     def difference(self) -> float:
         """The true difference."""
-        return sum(self.apart) / len(self.apart)
+        return sum(self.differences) / len(self.differences)
 
     @property
     def discordance(self) -> float:
         """The share of questions on which they differ."""
-        return sum(own != 0 for own in self.apart) / len(self.apart)
+        return sum(difference != 0 for difference in self.differences) / len(self.differences)
 
 
 class Decided(NamedTuple):
     """How often and how soon a pair was decided."""
 
     pair: Pair
-    asked: float
+    asked_share: float
     """Share of the questions, on average."""
     decided: float
     wrong: float
@@ -70,9 +70,9 @@ class Decided(NamedTuple):
 
     def row(self) -> str:
         """The row of the table."""
-        what = f"`--until-decided`: {self.pair.name}"
-        told = f"decided {self.decided:.1%}, wrongly {self.wrong:.1%}"
-        return f"| {what} | {self.runs} | {self.asked:.1%} | {told} |"
+        title = f"`--until-decided`: {self.pair.name}"
+        verdict = f"decided {self.decided:.1%}, wrongly {self.wrong:.1%}"
+        return f"| {title} | {self.runs} | {self.asked_share:.1%} | {verdict} |"
 
 
 def plain_exam(subsets: Sequence[str]) -> Exam:
@@ -117,16 +117,16 @@ def recorded() -> tuple[Exam, list[tuple[float, float]]]:
 def mixed(points: float) -> Pair:
     """Two sides that take either model's reply by lot, so that they are `points` apart."""
     exam, scores = recorded()
-    gap = sum(first - second for first, second in scores) / len(scores)
-    more = points / gap / 2
+    gap = sum(first_score - second_score for first_score, second_score in scores) / len(scores)
+    tilt = points / gap / 2
     for seed in range(100_000):
         chance = random.Random(seed)
-        apart = [
-            pair[chance.random() > 0.5 + more] - pair[chance.random() > 0.5 - more]
+        differences = [
+            pair[chance.random() > 0.5 + tilt] - pair[chance.random() > 0.5 - tilt]
             for pair in scores
         ]
-        if abs(sum(apart) / len(apart) - points) <= EXACT:
-            return Pair(f"{100 * points:g} points, replies mixed", exam, apart)
+        if abs(sum(differences) / len(differences) - points) <= EXACT:
+            return Pair(f"{100 * points:g} points, replies mixed", exam, differences)
     raise AssertionError("no seed mixes such a pair")
 
 
@@ -136,25 +136,25 @@ def made_up(points: float, discordance: float = 0.4, size: int = 12_032) -> Pair
     subsets = sorted(f"s{place % 14:02}" for place in range(size))
     wins = round(size * (discordance + points) / 2)
     losses = round(size * discordance) - wins
-    apart = [1.0] * wins + [-1.0] * losses + [0.0] * (size - wins - losses)
+    differences = [1.0] * wins + [-1.0] * losses + [0.0] * (size - wins - losses)
     chance = random.Random(1)
     tilt = {name: chance.uniform(0, 1) for name in subsets}
     places = sorted(range(size), key=lambda place: tilt[subsets[place]] + chance.gauss(0, 1))
     by_place = [0.0] * size
-    for place, own in zip(places, sorted(apart), strict=True):
-        by_place[place] = own
+    for place, difference in zip(places, sorted(differences), strict=True):
+        by_place[place] = difference
     name = f"{100 * points:g} points, differing on {discordance:.0%}"
     return Pair(name, plain_exam(subsets), by_place)
 
 
 def decide(pair: Pair, seed: int) -> tuple[int, float]:
     """How many questions one run asks, and the difference where it stops; 0 if undecided."""
-    order, ends = draw_random_order(pair.exam, range(len(pair.apart)), seed)
-    start, seen = 0, Counter[float]()
+    order, ends = draw_random_order(pair.exam, range(len(pair.differences)), seed)
+    start, difference_counts = 0, Counter[float]()
     for end in ends:
-        seen.update([pair.apart[item] for item in order[start:end]])
-        if evidence_of(seen) >= 1 / LEVEL:
-            return end, float(seen[1.0] - seen[-1.0])
+        difference_counts.update([pair.differences[item] for item in order[start:end]])
+        if evidence_of(difference_counts) >= 1 / LEVEL:
+            return end, float(difference_counts[1.0] - difference_counts[-1.0])
         start = end
     return len(order), 0.0
 
@@ -165,7 +165,7 @@ def decided(pair: Pair, orders: int = ORDERS) -> Decided:
     true = pair.difference if abs(pair.difference) > EXACT else 0.0
     return Decided(
         pair,
-        sum(asked for asked, _ in runs) / orders / len(pair.apart),
+        sum(question_count for question_count, _ in runs) / orders / len(pair.differences),
         sum(stop != 0 for _, stop in runs) / orders,
         sum(stop != 0 and stop * true <= 0 for _, stop in runs) / orders,
         orders,
@@ -223,27 +223,27 @@ def missed(exam: Known, seed: int) -> tuple[int, bool]:
     return exam.size, False
 
 
-def known(exam: Known, runs: int) -> tuple[float, float]:
+def coverage_of(exam: Known, runs: int) -> tuple[float, float]:
     """The share of questions that is asked, and how often the interval misses."""
-    found = [missed(exam, seed) for seed in range(runs)]
+    outcomes = [missed(exam, seed) for seed in range(runs)]
     return (
-        sum(asked for asked, _ in found) / runs / exam.size,
-        sum(miss for _, miss in found) / runs,
+        sum(question_count for question_count, _ in outcomes) / runs / exam.size,
+        sum(miss for _, miss in outcomes) / runs,
     )
 
 
 def print_table(workers: int, orders: int = ORDERS, sittings: int = 200) -> None:
     """Print a row for each pair and each exam."""
     print("\n| what | runs | questions asked | error |\n|---|---|---|---|")
-    pairs = [made(points) for made in (mixed, made_up) for points in POINTS]
+    pairs = [make_pair(points) for make_pair in (mixed, made_up) for points in POINTS]
     exams = list(known_grid())
     with ProcessPoolExecutor(workers) as pool:
-        for own in pool.map(partial(decided, orders=orders), pairs):
-            print(own.row(), flush=True)
-        both = pool.map(partial(known, runs=sittings), exams)
-        for exam, (asked, miss) in zip(exams, both, strict=True):
-            what = f"`--until-ci {exam.half}`: {exam.name}"
-            print(f"| {what} | {sittings} | {asked:.1%} | missed {miss:.1%} |", flush=True)
+        for result in pool.map(partial(decided, orders=orders), pairs):
+            print(result.row(), flush=True)
+        coverages = pool.map(partial(coverage_of, runs=sittings), exams)
+        for exam, (asked_share, miss) in zip(exams, coverages, strict=True):
+            title = f"`--until-ci {exam.half}`: {exam.name}"
+            print(f"| {title} | {sittings} | {asked_share:.1%} | missed {miss:.1%} |", flush=True)
 
 
 if __name__ == "__main__":

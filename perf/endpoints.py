@@ -45,7 +45,7 @@ def measure() -> Iterator[Row]:
     """The worst of some calm runs, and a run in which an endpoint dies and returns."""
     exam = bbh()
     calm = [in_child(evaluate, settings=exam.settings, stormy=False).value for _ in range(ROUNDS)]
-    affinity = min(each["affinity"] for each in calm)
+    affinity = min(run["affinity"] for run in calm)
     yield Row(
         f"endpoints: {exam.title}, questions where most of their prefix went",
         f"{affinity:.1%}",
@@ -53,22 +53,22 @@ def measure() -> Iterator[Row]:
         affinity / AFFINITY,
         affinity >= AFFINITY if calm[0]["prefixes"] >= MANY else None,
     )
-    yield _time("four, calm", max(calm, key=lambda each: each["seconds"] / each["ideal"]))
+    yield _time("four, calm", max(calm, key=lambda run: run["seconds"] / run["ideal"]))
     storm = in_child(evaluate, settings=exam.settings, stormy=True).value
     yield _time(f"one dies for {storm['dead']:.1f} s", storm)
-    done, errors = storm["records"], storm["errors"]
+    answered, errors = storm["records"], storm["errors"]
     yield Row(
         "endpoints: one dies, replies; asked again elsewhere; errors",
-        f"{done}; {storm['moved']}; {errors}",
+        f"{answered}; {storm['moved']}; {errors}",
         f"{QUESTIONS}; any; 0",
-        ok=(done, errors) == (QUESTIONS, 0),
+        ok=(answered, errors) == (QUESTIONS, 0),
     )
 
 
-def _time(what: str, taken: dict[str, float]) -> Row:
-    ratio = taken["seconds"] / taken["ideal"]
-    limit = f"{LIMIT:g}x of {taken['ideal']:.1f} s ideal"
-    return Row(f"endpoints: {what}", f"{taken['seconds']:.1f} s", limit, ratio, ratio <= LIMIT)
+def _time(title: str, timing: dict[str, float]) -> Row:
+    ratio = timing["seconds"] / timing["ideal"]
+    limit = f"{LIMIT:g}x of {timing['ideal']:.1f} s ideal"
+    return Row(f"endpoints: {title}", f"{timing['seconds']:.1f} s", limit, ratio, ratio <= LIMIT)
 
 
 def ideal_seconds(outage: Outage | None = None) -> float:
@@ -76,15 +76,17 @@ def ideal_seconds(outage: Outage | None = None) -> float:
 
     What is in flight at an endpoint that dies is asked again, and its slots are back when it is.
     """
-    slots = [(each, each, place) for place, each in enumerate(LATENCIES) for _ in range(SLOTS)]
+    slots = [
+        (latency, latency, place) for place, latency in enumerate(LATENCIES) for _ in range(SLOTS)
+    ]
     heapq.heapify(slots)
     end, answered = 0.0, 0
     while answered < QUESTIONS:
-        end, each, place = heapq.heappop(slots)
-        if outage and place == outage.place and end > outage.since and end - each < outage.until:
-            heapq.heappush(slots, (outage.until + each, each, place))
+        end, latency, place = heapq.heappop(slots)
+        if outage and place == outage.place and end > outage.since and end - latency < outage.until:
+            heapq.heappush(slots, (outage.until + latency, latency, place))
             continue
-        heapq.heappush(slots, (end + each, each, place))
+        heapq.heappush(slots, (end + latency, latency, place))
         answered += 1
     return end
 
@@ -94,9 +96,11 @@ class Endpoints:
 
     def __init__(self) -> None:
         self._processes = [self._start(place) for place in range(len(LATENCIES))]
-        told = [json.loads((each.stdout or sys.stdin).readline()) for each in self._processes]
-        self.urls = [each["url"] for each in told]
-        self._ports = [each["port"] for each in told]
+        greetings = [
+            json.loads((process.stdout or sys.stdin).readline()) for process in self._processes
+        ]
+        self.urls = [process["url"] for process in greetings]
+        self._ports = [process["port"] for process in greetings]
 
     def _start(self, place: int, port: int = 0) -> subprocess.Popen[str]:
         words = ["--port", str(port), "--latency", str(LATENCIES[place]), "--text", "(A)."]
@@ -141,13 +145,13 @@ def evaluate(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
 
     times: list[float] = []
     with running() as endpoints, tempfile.TemporaryDirectory() as folder:
-        own: dict[str, Any] = {"model": "m", "api_url": endpoints.urls, "work_dir": folder}
-        own |= {"run_id": "r", "total": QUESTIONS, "eval_batch_size": SLOTS}
+        run_settings: dict[str, Any] = {"model": "m", "api_url": endpoints.urls, "work_dir": folder}
+        run_settings |= {"run_id": "r", "total": QUESTIONS, "eval_batch_size": SLOTS}
         journal = Path(folder, "r", FILE)
         if stormy:
             arguments = (DIES, journal, times)
             threading.Thread(target=endpoints.die_and_return, args=arguments).start()
-        finished = run_exams(TaskConfig(**settings | own), report=False)
+        finished = run_exams(TaskConfig(**settings | run_settings), report=False)
         (entry,) = finished.results.benchmarks
         manifest = json.loads(Path(folder, "r", "manifest.json").read_text())
         records = list(Records(Path(folder, "r")))
@@ -155,7 +159,7 @@ def evaluate(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
     for record in records:
         places[record.id.rstrip(DIGITS)][record.endpoint] += 1
     started = min(record.at for record in records) - min(LATENCIES)
-    outage = Outage(DIES, *(each - started for each in times)) if stormy else None
+    outage = Outage(DIES, *(moment - started for moment in times)) if stormy else None
     return {
         "seconds": manifest["sessions"][-1]["seconds"],
         "ideal": ideal_seconds(outage),
@@ -163,6 +167,7 @@ def evaluate(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
         "records": len(records),
         "prefixes": len(places),
         "errors": entry.outcomes["error"],
-        "moved": sum(each.moved for each in finished.results.endpoints),
-        "affinity": sum(max(own.values()) for own in places.values()) / len(records),
+        "moved": sum(endpoint.moved for endpoint in finished.results.endpoints),
+        "affinity": sum(max(run_settings.values()) for run_settings in places.values())
+        / len(records),
     }

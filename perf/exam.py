@@ -21,8 +21,8 @@ class Chosen(NamedTuple):
 
 def data_dir() -> Path | None:
     """The folder of real data: KEJU_DATA_DIR, else ../shared/data."""
-    named = os.environ.get("KEJU_DATA_DIR")
-    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    variable = os.environ.get("KEJU_DATA_DIR")
+    folder = Path(variable) if variable else ROOT.parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 

@@ -40,8 +40,8 @@ SECONDS, FLAT = 60, 1.5
 
 def published(subset: str) -> list[FreshQuestion]:
     """The published questions of a subset."""
-    named = os.environ.get("KEJU_DATA_DIR")
-    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    variable = os.environ.get("KEJU_DATA_DIR")
+    folder = Path(variable) if variable else ROOT.parent / "shared" / "data"
     path = folder / "bbh" / "bbh" / f"{subset}.json"
     if not path.is_file():
         raise NotMeasured(f"no published questions at {path}: set KEJU_DATA_DIR")
@@ -72,8 +72,12 @@ def solvers() -> Iterator[str]:
         cells = (name, ", ".join(task.languages), len(rows), read, right, explained)
         yield "| " + " | ".join(map(str, cells)) + " |"
         exceptions += _exceptions(task, wrong)
-    whole = (f"{len(TASKS)} subsets", "", *(totals[own] for own in ("rows", "read", "right")))
-    yield "| " + " | ".join(map(str, (*whole, totals["wrong"]))) + " |"
+    total_row = (
+        f"{len(TASKS)} subsets",
+        "",
+        *(totals[column] for column in ("rows", "read", "right")),
+    )
+    yield "| " + " | ".join(map(str, (*total_row, totals["wrong"]))) + " |"
     yield ""
     yield "The exceptions, with the rows counted from 0:"
     yield ""
@@ -111,37 +115,42 @@ def grid(n: int) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     totals = Counter[str]()
     for name, task in TASKS.items():
-        rows, found = published(name), _cells(task, n)
+        rows, result = published(name), _cells(task, n)
         fresh = list(make_questions(task, min(n, task.space(1.0) or n), seed=1, difficulty=1.0))
         gaps = (
             mean_gap(length, rows, fresh),
             share_gap(lambda question: len(split_options(question.text)[1]), rows, fresh),
             _answers_gap(rows, fresh),
         )
-        many = len(task.languages) * len(SEEDS) * len(DIFFICULTIES)
-        totals.update(cells=many, questions=found.questions, faults=len(found.faults))
-        totals.update(overlap=found.overlap)
-        counts = (many, f"{found.questions:,}", len(found.faults), found.overlap)
+        cell_count = len(task.languages) * len(SEEDS) * len(DIFFICULTIES)
+        totals.update(cells=cell_count, questions=result.questions, faults=len(result.faults))
+        totals.update(overlap=result.overlap)
+        counts = (
+            cell_count,
+            f"{result.questions:,}",
+            len(result.faults),
+            result.overlap,
+        )
         cells = (name, *counts, *("–" if gap is None else f"{100 * gap:.1f} %" for gap in gaps))
-        for fault in found.faults[:3]:
+        for fault in result.faults[:3]:
             print(f"{name}: {fault}", file=sys.stderr)
         yield "| " + " | ".join(map(str, cells)) + " |"
-    whole = (totals["cells"], f"{totals['questions']:,}", totals["faults"], totals["overlap"])
-    yield f"| {len(TASKS)} subsets | " + " | ".join(map(str, whole)) + " | | | |"
+    total_row = (totals["cells"], f"{totals['questions']:,}", totals["faults"], totals["overlap"])
+    yield f"| {len(TASKS)} subsets | " + " | ".join(map(str, total_row)) + " | | | |"
 
 
 def _cells(task: FreshTask, n: int) -> Cells:
-    known = {bare(question.text) for question in published(task.subset)}
+    published_texts = {bare(question.text) for question in published(task.subset)}
     questions = overlap = 0
     faults: list[str] = []
     for language in task.languages:
         for seed in SEEDS:
             for difficulty in DIFFICULTIES:
                 size = min(n, task.space(difficulty) or n)
-                where = {"n": size, "seed": seed, "difficulty": difficulty}
-                faults += cell_faults(task, **where, language=language)  # type: ignore[arg-type]
-                made = make_questions(task, **where)  # type: ignore[arg-type]
-                overlap += sum(bare(question.text) in known for question in made)
+                options = {"n": size, "seed": seed, "difficulty": difficulty}
+                faults += cell_faults(task, **options, language=language)  # type: ignore[arg-type]
+                batch = make_questions(task, **options)  # type: ignore[arg-type]
+                overlap += sum(bare(question.text) in published_texts for question in batch)
                 questions += size
     return Cells(questions, faults, overlap)
 
@@ -177,11 +186,11 @@ def write_published() -> str:
 
 def measure() -> Iterator[Row]:
     """The time of so many questions on one core, and their memory against that of a few."""
-    few, many = (in_child(make_exam, n=n).value for n in (FEW, MANY))
-    yield within(f"fresh: {many[0]:,} questions, CPU", many[1], SECONDS, "s")
-    ratio = many[2] / few[2]
-    limit = f"{FLAT:g}x of {few[2]:.0f} MB, {few[0]:,} questions"
-    yield Row("fresh: their memory", f"{many[2]:.0f} MB", limit, ratio, ratio <= FLAT)
+    few_questions, many_questions = (in_child(make_exam, n=n).value for n in (FEW, MANY))
+    yield within(f"fresh: {many_questions[0]:,} questions, CPU", many_questions[1], SECONDS, "s")
+    ratio = many_questions[2] / few_questions[2]
+    limit = f"{FLAT:g}x of {few_questions[2]:.0f} MB, {few_questions[0]:,} questions"
+    yield Row("fresh: their memory", f"{many_questions[2]:.0f} MB", limit, ratio, ratio <= FLAT)
 
 
 def make_exam(n: int) -> tuple[int, float, float]:
@@ -190,8 +199,8 @@ def make_exam(n: int) -> tuple[int, float, float]:
 
     names = [name for name, task in TASKS.items() if (task.space(1.0) or n) >= n]
     before = cpu()
-    each = -(-n // len(names))
-    args = {"n": each, "seed": 3, "subset_list": names, "few_shot_num": 0}
+    per_subset = -(-n // len(names))
+    args = {"n": per_subset, "seed": 3, "subset_list": names, "few_shot_num": 0}
     exam, _ = prepare_exam("fresh_bbh", args)
     return len(exam.samples), cpu() - before, peak_mb()
 
@@ -202,16 +211,16 @@ def main() -> None:
     parser.add_argument("part", choices=("solvers", "grid", "published"))
     parser.add_argument("-n", type=int, default=CELL, help="questions of a cell of the grid")
     parser.add_argument("--write", action="store_true", help="write the table into docs/fresh.md")
-    asked = parser.parse_args()
-    if asked.part == "published":
+    args = parser.parse_args()
+    if args.part == "published":
         print(write_published())
         return
     lines = []
-    for line in solvers() if asked.part == "solvers" else grid(asked.n):
+    for line in solvers() if args.part == "solvers" else grid(args.n):
         print(line, flush=True)
         lines.append(line)
-    if asked.write:
-        write_between(PAGE, asked.part, lines)
+    if args.write:
+        write_between(PAGE, args.part, lines)
 
 
 if __name__ == "__main__":

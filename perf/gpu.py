@@ -53,20 +53,20 @@ def main() -> None:
     parser.add_argument("--real", type=Path, help="a GGUF: are its answers the same in all ways?")
     parser.add_argument("--limit", type=int, help="questions of each exam (for a quick look)")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    args = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("perf.gpu needs a CUDA device, and torch sees none")
     ceilings = measure_ceilings()
-    exams = load_exams(given.data_dir, given.limit)
-    asked = {name: exams[name] for name in given.exams}
+    exams = load_exams(args.data_dir, args.limit)
+    chosen_exams = {name: exams[name] for name in args.exams}
     report = {"device": torch.cuda.get_device_name(), "ceilings": ceilings, "shapes": {}}
-    if given.real is not None:
-        report["real"] = with_real_weights(given.real, exams["ceval"])
-    tokenizer = train_tokenizer(given.data_dir)
-    for shape in given.shapes:
-        report["shapes"][shape] = measure_shape(shape, asked, tokenizer, ceilings)
-        if given.out is not None:
-            given.out.write_text(json.dumps(report, indent=1))
+    if args.real is not None:
+        report["real"] = with_real_weights(args.real, exams["ceval"])
+    tokenizer = train_tokenizer(args.data_dir)
+    for shape in args.shapes:
+        report["shapes"][shape] = measure_shape(shape, chosen_exams, tokenizer, ceilings)
+        if args.out is not None:
+            args.out.write_text(json.dumps(report, indent=1))
 
 
 # How it is measured
@@ -74,10 +74,10 @@ def main() -> None:
 
 def measure_ceilings() -> dict[str, float]:
     """What the device does at best: bytes copied and bf16 operations a second."""
-    found = {"bytes_per_second": _copy_rate(), "flop_per_second": _product_rate()}
-    copy, product = (value / 1e12 for value in found.values())
+    rates = {"bytes_per_second": _copy_rate(), "flop_per_second": _product_rate()}
+    copy, product = (value / 1e12 for value in rates.values())
     print(f"ceilings: copy {copy:.2f} TB/s, bf16 product {product:.0f} TFLOP/s")
-    return found
+    return rates
 
 
 def _copy_rate() -> float:
@@ -87,22 +87,24 @@ def _copy_rate() -> float:
 
 
 def _product_rate() -> float:
-    left, right = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in "ab")
-    return 2 * 8192**3 / timed(lambda: left @ right, 10)
+    left_matrix, right = (
+        torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in "ab"
+    )
+    return 2 * 8192**3 / timed(lambda: left_matrix @ right, 10)
 
 
 def timed(work: Callable[[], object], times: int) -> float:
     """Median seconds of some work on the device, after a warm-up."""
     work()
     work()
-    taken = []
+    timings = []
     for _ in range(times):
         torch.cuda.synchronize()
         start = time.perf_counter()
         work()
         torch.cuda.synchronize()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+        timings.append(time.perf_counter() - start)
+    return statistics.median(timings)
 
 
 def measure_shape(
@@ -132,11 +134,11 @@ def measure_shape(
 def describe(name: str, items: Sequence[EncodedRequest]) -> None:
     groups = group_by_prefix(items)
     prefix = statistics.mean(min(i.shared for i in group) for group in groups)
-    own = statistics.mean(len(i.tokens) - i.shared for i in items)
-    whole = sum(len(item.tokens) for item in items)
+    question_tokens = statistics.mean(len(i.tokens) - i.shared for i in items)
+    total_tokens = sum(len(item.tokens) for item in items)
     print(
         f"-- {name}: {len(items)} questions, {len(groups)} prefixes of {prefix:.0f} tokens, "
-        f"questions of {own:.0f}; {whole} tokens with every prefix",
+        f"questions of {question_tokens:.0f}; {total_tokens} tokens with every prefix",
         flush=True,
     )
 
@@ -155,7 +157,7 @@ def measure_ways(
     return ways
 
 
-def measure_peer(peer: gpu_peer.Peer) -> Measured:
+def measure_peer(peer: gpu_peer.PeerTool) -> Measured:
     """The best batch size of a peer, with torch's own choice of kernels, run twice."""
     torch.backends.cuda.enable_cudnn_sdp(True)
     runs: dict[int, Measured] = {}
@@ -166,15 +168,15 @@ def measure_peer(peer: gpu_peer.Peer) -> Measured:
             print(f"   {peer.name}, batches of {size}: out of memory", flush=True)
         torch.cuda.empty_cache()
     best = min(runs, key=lambda size: runs[size].seconds)
-    again = _time_peer(peer, best)
+    second_run = _time_peer(peer, best)
     torch.cuda.empty_cache()
     for size, run in runs.items():
-        equal, margin, _ = agreement(again.values, run.values)
+        equal, margin, _ = agreement(second_run.values, run.values)
         print(f"   its batches of {size} against {best}: {equal:.2%} equal, margin {margin:.3f}")
-    return min(again, runs[best], key=lambda run: run.seconds)
+    return min(second_run, runs[best], key=lambda run: run.seconds)
 
 
-def _time_peer(peer: gpu_peer.Peer, size: int) -> Measured:
+def _time_peer(peer: gpu_peer.PeerTool, size: int) -> Measured:
     peer.answer(size, 2 * size)
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -192,21 +194,21 @@ def measure_form(checkpoint: Checkpoint, items: Sequence[EncodedRequest], form: 
     tokens = tokens_per_pass(checkpoint.net.config, replica)
     size = PassSize(rows, tokens, form)
 
-    def answer(asked: Sequence[EncodedRequest]) -> list[Reply]:
-        return answer_all(LabelScorer(replica, form, rows, PrefixStore(replica)), asked, size)
+    def answer(requests: Sequence[EncodedRequest]) -> list[Reply]:
+        return answer_all(LabelScorer(replica, form, rows, PrefixStore(replica)), requests, size)
 
     answer(items[: len(items) // 4])
-    taken = []
+    timings = []
     for _ in range(1 if form == "off" else 3):
         torch.cuda.synchronize()
         start = time.perf_counter()
         replies = answer(items)
-        taken.append(time.perf_counter() - start)
+        timings.append(time.perf_counter() - start)
     replica.close()
     torch.cuda.empty_cache()
     computed = sum(reply.usage.input - reply.usage.cached for reply in replies)
     names = {"off": "whole prompts", "cache": "prefix cache", "tree": "packed tree"}
-    return Measured(names[form], statistics.median(taken), computed, values_of(replies))
+    return Measured(names[form], statistics.median(timings), computed, values_of(replies))
 
 
 def measure_whole_path(checkpoint: Checkpoint, requests: Sequence[Request]) -> Measured:
@@ -239,11 +241,11 @@ def measure_generation(
 ) -> dict[str, float]:
     """Greedy tokens a second over one prefix's questions after another."""
     sampling = Sampling(form="completion", max_tokens=GENERATED)
-    asked = [Request(r.prompt, sampling, r.hash) for r in requests[: 2 * GPU_ROWS]]
-    items = [item for item in encoder.encode(asked) if isinstance(item, EncodedRequest)]
+    greedy_requests = [Request(r.prompt, sampling, r.hash) for r in requests[: 2 * GPU_ROWS]]
+    items = [item for item in encoder.encode(greedy_requests) if isinstance(item, EncodedRequest)]
     replica = DeviceReplica(checkpoint.net, checkpoint.devices[0])
     replica.uses_row_attention = supports_row_attention(replica)
-    done: list[Reply] = []
+    replies: list[Reply] = []
 
     def write(count: int) -> None:
         writer = TextGenerator(
@@ -253,37 +255,37 @@ def measure_generation(
             rows=GPU_ROWS,
             reuse=True,
         )
-        writer.run(items[:count], lambda _: [], lambda _, reply: done.append(reply))
+        writer.run(items[:count], lambda _: [], lambda _, reply: replies.append(reply))
 
     write(GPU_ROWS // 4)
-    done.clear()
+    replies.clear()
     torch.cuda.synchronize()
     start = time.perf_counter()
     write(len(items))
     seconds = time.perf_counter() - start
     replica.close()
-    tokens = sum(reply.usage.output for reply in done)
-    own = "own" if replica.uses_row_attention else "transformers'"
+    tokens = sum(reply.usage.output for reply in replies)
+    implementation = "own" if replica.uses_row_attention else "transformers'"
     print(
-        f"-- generation: {len(done)} replies, {tokens / seconds:.0f} tokens/s, {GPU_ROWS} rows, "
-        f"{own} attention",
+        f"-- generation: {len(replies)} replies, {tokens / seconds:.0f} tokens/s, {GPU_ROWS} rows, "
+        f"{implementation} attention",
         flush=True,
     )
-    found = {"tokens_per_second": tokens / seconds, "replies": len(done)}
+    figures = {"tokens_per_second": tokens / seconds, "replies": len(replies)}
     if importlib.util.find_spec("lm_eval") is not None:
-        found["lm_eval_tokens_per_second"] = max(
-            _lm_eval_tokens(checkpoint, asked, size) for size in gpu_peer.BATCH_SIZES
+        figures["lm_eval_tokens_per_second"] = max(
+            _lm_eval_tokens(checkpoint, greedy_requests, size) for size in gpu_peer.BATCH_SIZES
         )
-    return found
+    return figures
 
 
-def _lm_eval_tokens(checkpoint: Checkpoint, asked: Sequence[Request], size: int) -> float:
+def _lm_eval_tokens(checkpoint: Checkpoint, requests: Sequence[Request], size: int) -> float:
     """Tokens a second of lm-eval itself, tokenising included; the better of two runs."""
     rates = []
     for _ in range(2):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        tokens = gpu_peer.write_by_lm_eval(checkpoint, asked, size, GENERATED)
+        tokens = gpu_peer.write_by_lm_eval(checkpoint, requests, size, GENERATED)
         torch.cuda.synchronize()
         rates.append(tokens / (time.perf_counter() - start))
     print(f"   lm-eval, batches of {size}: {max(rates):.0f} tokens/s", flush=True)

@@ -18,7 +18,7 @@ BATCH_SIZES = (32, 64)
 """The best of these counts for the peer."""
 
 
-class Peer(NamedTuple):
+class PeerTool(NamedTuple):
     """Somebody else's way to answer the same questions."""
 
     name: str
@@ -30,19 +30,23 @@ class Peer(NamedTuple):
 
 def peers(
     checkpoint: Checkpoint, items: Sequence[EncodedRequest], requests: Sequence[Request]
-) -> list[Peer]:
+) -> list[PeerTool]:
     """The real tool where it is installed, and its method where tokens are already there."""
     tokens = sum(len(item.tokens) for item in items)
     net = checkpoint.net
-    found = [
-        Peer("lm-eval's method", tokens, lambda size, most: by_method(net, items[:most], size))
+    tools = [
+        PeerTool(
+            "lm-eval's method", tokens, lambda size, count: by_method(net, items[:count], size)
+        )
     ]
     if importlib.util.find_spec("lm_eval") is not None:
         name = f"lm-eval {importlib.metadata.version('lm_eval')}"
-        found.append(
-            Peer(name, tokens, lambda size, most: by_lm_eval(checkpoint, requests[:most], size))
+        tools.append(
+            PeerTool(
+                name, tokens, lambda size, count: by_lm_eval(checkpoint, requests[:count], size)
+            )
         )
-    return found
+    return tools
 
 
 def by_lm_eval(checkpoint: Checkpoint, requests: Sequence[Request], batch_size: int) -> Values:
@@ -51,13 +55,13 @@ def by_lm_eval(checkpoint: Checkpoint, requests: Sequence[Request], batch_size: 
     from lm_eval.models.huggingface import HFLM
 
     peer = HFLM(pretrained=checkpoint.net, tokenizer=checkpoint.tokenizer, batch_size=batch_size)
-    asked = [
+    instances = [
         Instance("loglikelihood", {}, (request.prompt.text, label), place)
         for request in requests
         for place, label in enumerate(request.labels)
     ]
-    found = iter(peer.loglikelihood(asked, disable_tqdm=True))
-    return [{label: next(found)[0] for label in request.labels} for request in requests]
+    scores = iter(peer.loglikelihood(instances, disable_tqdm=True))
+    return [{label: next(scores)[0] for label in request.labels} for request in requests]
 
 
 def write_by_lm_eval(
@@ -68,7 +72,7 @@ def write_by_lm_eval(
     from lm_eval.models.huggingface import HFLM
 
     peer = HFLM(pretrained=checkpoint.net, tokenizer=checkpoint.tokenizer, batch_size=batch_size)
-    asked = [
+    instances = [
         Instance(
             "generate_until",
             {},
@@ -77,7 +81,7 @@ def write_by_lm_eval(
         )
         for request in requests
     ]
-    texts = peer.generate_until(asked, disable_tqdm=True)
+    texts = peer.generate_until(instances, disable_tqdm=True)
     return tokens * len(texts)
 
 
@@ -100,7 +104,7 @@ def by_method(net: Any, items: Sequence[EncodedRequest], batch_size: int) -> Val
             logs = torch.nn.functional.log_softmax(logits, dim=-1)
         for row, place in enumerate(places):
             item = items[place]
-            last = logs[row, len(item.tokens) - 1]
-            values[place] = {label: float(last[ids[0]]) for label, ids in item.labels.items()}
+            last_logs = logs[row, len(item.tokens) - 1]
+            values[place] = {label: float(last_logs[ids[0]]) for label, ids in item.labels.items()}
         del logits, logs
     return [values[place] for place in range(len(items))]

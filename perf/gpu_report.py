@@ -38,10 +38,10 @@ def flop(config: Any, items: Sequence[EncodedRequest], tokens: int, heads: int) 
     """Operations of the products: projections for every token, attention over what it sees."""
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     attention = config.num_attention_heads * head_dim
-    kept = config.num_key_value_heads * head_dim
-    layer = config.hidden_size * (2 * attention + 2 * kept + 3 * config.intermediate_size)
-    seen = statistics.mean(len(item.tokens) for item in items) / 2
-    per_token: float = config.num_hidden_layers * (2 * layer + 4 * seen * attention)
+    key_value_size = config.num_key_value_heads * head_dim
+    layer = config.hidden_size * (2 * attention + 2 * key_value_size + 3 * config.intermediate_size)
+    mean_context = statistics.mean(len(item.tokens) for item in items) / 2
+    per_token: float = config.num_hidden_layers * (2 * layer + 4 * mean_context * attention)
     return float(tokens * per_token + heads * 2 * config.hidden_size * config.vocab_size)
 
 
@@ -89,12 +89,20 @@ def show(
     return figures
 
 
-def agreement(first: Values, second: Values) -> tuple[float, float, int]:
+def agreement(values: Values, reference: Values) -> tuple[float, float, int]:
     """Share of equal labels; of the different ones the widest margin, and how many are no tie."""
     margins = []
-    for one, other in zip(first, second, strict=True):
-        ours, theirs = max(one, key=one.__getitem__), max(other, key=other.__getitem__)
-        if ours != theirs:
-            margins.append(max(one[ours] - one[theirs], other[theirs] - other[ours]))
+    for value, reference_value in zip(values, reference, strict=True):
+        label, reference_label = (
+            max(value, key=value.__getitem__),
+            max(reference_value, key=reference_value.__getitem__),
+        )
+        if label != reference_label:
+            margins.append(
+                max(
+                    value[label] - value[reference_label],
+                    reference_value[reference_label] - reference_value[label],
+                )
+            )
     beyond = sum(margin > NEAR_TIE for margin in margins)
-    return 1 - len(margins) / len(first), max(margins, default=0.0), beyond
+    return 1 - len(margins) / len(values), max(margins, default=0.0), beyond

@@ -27,15 +27,17 @@ REAL_BATCH = 16
 """Questions at once for the peers with real weights: in float32 a whole softmax is large."""
 
 
-def answer_all(scorer: LabelScorer, asked: Sequence[EncodedRequest], size: PassSize) -> list[Reply]:
+def answer_all(
+    scorer: LabelScorer, requests: Sequence[EncodedRequest], size: PassSize
+) -> list[Reply]:
     """Answer everything, in the passes that a run would choose."""
-    waiting = list(asked)
+    waiting = list(requests)
     replies: dict[int, Reply] = {}
     while waiting:
         chosen = choose_batch(waiting, size, settled=True)
-        replies |= {id(i): reply for done in scorer.run(chosen) for i, reply in done}
+        replies |= {id(i): reply for finished in scorer.run(chosen) for i, reply in finished}
         waiting = [item for item in waiting if id(item) not in replies]
-    return [replies[id(item)] for item in asked]
+    return [replies[id(item)] for item in requests]
 
 
 def _answer(scorer: LabelScorer, items: Sequence[EncodedRequest], form: Reuse) -> Values:
@@ -58,29 +60,29 @@ def against_float32(
     replica.close()
     checkpoint.net.to(torch.bfloat16)
     torch.cuda.empty_cache()
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for form, values in exact.items():
         equal, margin, _ = agreement(truth, values)
-        found[f"{form}, both in float32"] = {"labels_equal": equal, "margin": margin}
+        figures[f"{form}, both in float32"] = {"labels_equal": equal, "margin": margin}
         print(f"   float32 on {len(chosen)}: {form} against whole prompts: equal {equal:.2%}")
     for way in ways:
         equal, margin, _ = agreement(truth, way.values[::step])
         error = statistics.mean(
-            abs(one[label] - other[label])
-            for one, other in zip(truth, way.values[::step], strict=True)
-            for label in one
+            abs(exact_values[label] - approximate[label])
+            for exact_values, approximate in zip(truth, way.values[::step], strict=True)
+            for label in exact_values
         )
-        found[way.name] = {"labels_equal": equal, "margin": margin, "mean_error": error}
+        figures[way.name] = {"labels_equal": equal, "margin": margin, "mean_error": error}
         print(
             f"   against float32 on {len(chosen)}: {way.name:<26} equal {equal:.2%}, widest margin "
             f"{margin:.3f}, mean error {error:.4f}"
         )
-    return found
+    return figures
 
 
 def with_real_weights(file: Path, requests: Sequence[Request]) -> dict[str, Any]:
     """Do the peers and all three forms choose the same labels with the weights of `file`?"""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for dtype in ("float32", "bfloat16"):
         settings = HFSettings(name=str(file.parent), gguf_file=file.name, dtype=dtype)
         checkpoint = load(settings)
@@ -97,27 +99,27 @@ def with_real_weights(file: Path, requests: Sequence[Request]) -> dict[str, Any]
             scorer = LabelScorer(replica, form, REAL_BATCH, PrefixStore(replica))
             answers[form] = _answer(scorer, items, form)
         replica.close()
-        found[dtype] = _compared(answers, peers[-1].name)
+        figures[dtype] = _compared(answers, peers[-1].name)
         del checkpoint, replica
         torch.cuda.empty_cache()
-    return found
+    return figures
 
 
 def _compared(answers: dict[str, Values], reference: str) -> dict[str, Any]:
     """Every way against one of them: labels, and the widest difference of a log-probability."""
-    found = {}
+    figures = {}
     truth = answers.pop(reference)
     for name, values in answers.items():
         equal, margin, _ = agreement(truth, values)
         widest = max(
-            abs(one[label] - other[label])
-            for one, other in zip(truth, values, strict=True)
-            for label in one
+            abs(exact[label] - approximate[label])
+            for exact, approximate in zip(truth, values, strict=True)
+            for label in exact
         )
-        found[name] = {"labels_equal": equal, "margin": margin, "widest_difference": widest}
+        figures[name] = {"labels_equal": equal, "margin": margin, "widest_difference": widest}
         print(
             f"   {name} against {reference}: equal {equal:.2%}, margin of a difference "
             f"{margin:.4f}, widest difference of a value {widest:.5f}",
             flush=True,
         )
-    return found
+    return figures

@@ -31,7 +31,7 @@ TOLERANCE = 1e-4
 """Largest difference of a log-probability in float32."""
 
 
-class Sat(NamedTuple):
+class ScoredWay(NamedTuple):
     """One way through all questions."""
 
     cpu: float
@@ -47,22 +47,22 @@ def main() -> int:
     parser.add_argument("--subjects", type=int, default=3)
     parser.add_argument("--each", type=int, default=1000, help="at most so many of each subject")
     parser.add_argument("--model", help="a folder with a checkpoint, or a GGUF file")
-    given = parser.parse_args()
-    requests = questions(given.data_dir, given.subjects, given.each)
-    checkpoint = load(settings_of(given.model))
-    print(f"{len(requests)} questions of {given.subjects} subjects, {checkpoint.dtype}")
+    args = parser.parse_args()
+    requests = questions(args.data_dir, args.subjects, args.each)
+    checkpoint = load(settings_of(args.model))
+    print(f"{len(requests)} questions of {args.subjects} subjects, {checkpoint.dtype}")
     shared = evaluate(checkpoint, requests, "cache")
-    whole = evaluate(checkpoint, requests, "off")
-    return compare(shared, whole)
+    separate = evaluate(checkpoint, requests, "off")
+    return compare(shared, separate)
 
 
-def questions(data_dir: str, subjects: int, each: int) -> list[Request]:
+def questions(data_dir: str, subjects: int, rows_per_subject: int) -> list[Request]:
     """The first questions of the first subjects of C-Eval's validation split."""
     exam, _ = prepare_exam("ceval", {"protocol": "tutorial", "form": "base"}, data_dir=data_dir)
     rows = [
         row
         for subset in exam.subsets[:subjects]
-        for row in range(subset.start, min(subset.stop, subset.start + each))
+        for row in range(subset.start, min(subset.stop, subset.start + rows_per_subject))
     ]
     return as_requests(exam, rows)
 
@@ -75,7 +75,7 @@ def settings_of(model: str | None) -> HFSettings:
     return HFSettings(name=str(place), device="cpu")
 
 
-def evaluate(checkpoint: Checkpoint, requests: Sequence[Request], form: Reuse) -> Sat:
+def evaluate(checkpoint: Checkpoint, requests: Sequence[Request], form: Reuse) -> ScoredWay:
     """Ask everything through the model as a run does; only the asking is timed."""
 
     async def work() -> tuple[float, list[Reply]]:
@@ -83,27 +83,33 @@ def evaluate(checkpoint: Checkpoint, requests: Sequence[Request], form: Reuse) -
         await model.start()
         before = cpu()
         replies = await asyncio.gather(*(model.ask(r, timeout=3600) for r in requests))
-        spent = cpu() - before
+        seconds = cpu() - before
         await model.close()
-        return spent, replies
+        return seconds, replies
 
-    spent, replies = asyncio.run(work())
+    seconds, replies = asyncio.run(work())
     computed = sum(reply.usage.input - reply.usage.cached for reply in replies)
-    print(f"{form:>6}: {spent:.1f} s of CPU, {computed} tokens computed", flush=True)
-    return Sat(spent, computed, [reply.label_logprobs or {} for reply in replies])
+    print(f"{form:>6}: {seconds:.1f} s of CPU, {computed} tokens computed", flush=True)
+    return ScoredWay(seconds, computed, [reply.label_logprobs or {} for reply in replies])
 
 
-def compare(shared: Sat, whole: Sat) -> int:
+def compare(shared: ScoredWay, separate: ScoredWay) -> int:
     """Print the ratio, and how far the answers are apart."""
-    pairs = list(zip(shared.values, whole.values, strict=True))
+    pairs = list(zip(shared.values, separate.values, strict=True))
     equal = sum(
-        max(one, key=one.__getitem__) == max(other, key=other.__getitem__) for one, other in pairs
+        max(shared_values, key=shared_values.__getitem__)
+        == max(separate_values, key=separate_values.__getitem__)
+        for shared_values, separate_values in pairs
     )
-    widest = max(abs(one[label] - other[label]) for one, other in pairs for label in one)
-    ratio = whole.cpu / shared.cpu
+    widest = max(
+        abs(shared_values[label] - separate_values[label])
+        for shared_values, separate_values in pairs
+        for label in shared_values
+    )
+    ratio = separate.cpu / shared.cpu
     print(
         f"CPU {ratio:.2f} times less (at least {LEAST_RATIO:g}), tokens "
-        f"{whole.computed / shared.computed:.2f} times fewer; labels equal on {equal} of "
+        f"{separate.computed / shared.computed:.2f} times fewer; labels equal on {equal} of "
         f"{len(pairs)}; widest difference of a log-probability {widest:.1e}"
     )
     return 0 if ratio >= LEAST_RATIO and equal == len(pairs) and widest <= TOLERANCE else 1

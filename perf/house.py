@@ -103,18 +103,18 @@ def walk(source: Path, *arguments: str) -> dict[Path, list[str]]:
         )
         if not answer.is_file():
             raise NotMeasured(child.stderr.strip().rpartition("\n")[2])
-        seen = json.loads(answer.read_text())
-        if seen["status"] not in (0, 4):
-            raise NotMeasured(f"keju {arguments[0]} ended with {seen['status']}: {child.stderr}")
+        trace = json.loads(answer.read_text())
+        if trace["status"] not in (0, 4):
+            raise NotMeasured(f"keju {arguments[0]} ended with {trace['status']}: {child.stderr}")
         files: dict[Path, list[str]] = {}
-        for file, _, function in seen["called"]:
+        for file, _, function in trace["called"]:
             files.setdefault(Path(file), []).append(function)
         return files
 
 
-def answer(asked: EndpointRequest) -> str:
+def answer(request: EndpointRequest) -> str:
     """A plain reply: a label that the question has; a judge's grade."""
-    wants_grade = "<grade>" in asked.text
+    wants_grade = "<grade>" in request.text
     return "<grade>correct</grade>" if wants_grade else "Think. So the answer is (A)."
 
 
@@ -147,8 +147,8 @@ def print_walks(source: Path) -> None:
 
 def main() -> int:
     """Print all of it."""
-    given = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    source = Path(given[0]).resolve() if given else ROOT / "src"
+    paths = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+    source = Path(paths[0]).resolve() if paths else ROOT / "src"
     print_size(source)
     try:
         print_walks(source)

@@ -36,27 +36,35 @@ def weigh(folder: Path, extra: str = "") -> tuple[dict[str, Distribution], float
     run([sys.executable, "-m", "venv", folder])
     pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
     constraints = ("--constraint", ROOT / "constraints.txt")
-    what = f"{ROOT}[{extra}]" if extra else ROOT
-    run([*pip, "install", "--quiet", "--no-compile", *constraints, what])
+    requirement = f"{ROOT}[{extra}]" if extra else ROOT
+    run([*pip, "install", "--quiet", "--no-compile", *constraints, requirement])
     (site,) = (folder / "lib").glob("python*/site-packages")
-    found = {each.metadata["Name"].lower(): each for each in distributions(path=[str(site)])}
+    packages = {
+        package.metadata["Name"].lower(): package for package in distributions(path=[str(site)])
+    }
     size = sum(_weight(entry) for entry in site.iterdir() if not _is_tool(entry.name))
-    return {name: each for name, each in found.items() if name not in TOOLS}, size / 1e6
+    return {name: package for name, package in packages.items() if name not in TOOLS}, size / 1e6
 
 
 def licence(package: Distribution) -> str:
     """What a package says of its licence."""
     about = package.metadata.json
-    told, classes = about.get("license_expression"), about.get("classifier") or ()
-    named = [str(each).rpartition(" :: ")[2] for each in classes if "License ::" in str(each)]
-    return str(told or next(iter(named), about.get("license") or "not said")).splitlines()[0]
+    expression, classes = about.get("license_expression"), about.get("classifier") or ()
+    licences = [
+        str(classifier).rpartition(" :: ")[2]
+        for classifier in classes
+        if "License ::" in str(classifier)
+    ]
+    return str(expression or next(iter(licences), about.get("license") or "not said")).splitlines()[
+        0
+    ]
 
 
 def main() -> None:
     """Print the tables."""
-    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = sys.argv[1:] or [
-        name for name in known["optional-dependencies"] if name not in NOT_FOR_USERS
+        name for name in project["optional-dependencies"] if name not in NOT_FOR_USERS
     ]
     with tempfile.TemporaryDirectory() as folder:
         core, weight = weigh(Path(folder))

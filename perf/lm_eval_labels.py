@@ -62,8 +62,8 @@ def by_lm_eval(checkpoint: Checkpoint, requests: Sequence[Request]) -> list[Valu
         from lm_eval.models.huggingface import HFLM
 
         peer = HFLM(pretrained=checkpoint.net, tokenizer=checkpoint.tokenizer, batch_size=1)
-        asked = [Instance("loglikelihood", {}, pair, n) for n, pair in enumerate(pairs)]
-        flat = [value for value, _ in peer.loglikelihood(asked)]
+        instances = [Instance("loglikelihood", {}, pair, n) for n, pair in enumerate(pairs)]
+        flat = [value for value, _ in peer.loglikelihood(instances)]
     else:
         flat = [loglikelihood(checkpoint, *pair) for pair in pairs]
     rows = iter(flat)
@@ -73,11 +73,11 @@ def by_lm_eval(checkpoint: Checkpoint, requests: Sequence[Request]) -> list[Valu
 def loglikelihood(checkpoint: Checkpoint, context: str, continuation: str) -> float:
     """The log-probability of a continuation, both tokenised together."""
     before = checkpoint.tokenizer(context)["input_ids"]
-    whole = checkpoint.tokenizer(context + continuation)["input_ids"]
+    tokens = checkpoint.tokenizer(context + continuation)["input_ids"]
     with torch.no_grad():
-        logits: Any = checkpoint.net(torch.tensor([whole])).logits[0]
+        logits: Any = checkpoint.net(torch.tensor([tokens])).logits[0]
     shares = torch.log_softmax(logits.float(), -1)
-    return sum(float(shares[at - 1, whole[at]]) for at in range(len(before), len(whole)))
+    return sum(float(shares[at - 1, tokens[at]]) for at in range(len(before), len(tokens)))
 
 
 def by_keju(model: Model, requests: Sequence[Request]) -> list[Values]:
@@ -105,18 +105,23 @@ def best(values: Values) -> str:
 
 def gap(values: Values) -> float:
     """How far the two best labels are apart."""
-    first, second = sorted(values.values(), reverse=True)[:2]
-    return first - second
+    best_value, next_value = sorted(values.values(), reverse=True)[:2]
+    return best_value - next_value
 
 
-def compare(name: str, theirs: list[Values], ours: list[Values], least: float) -> int:
+def compare(
+    name: str, lm_eval_values: list[Values], keju_values: list[Values], margin: float
+) -> int:
     """Print the labels that differ; return how many do where lm-eval's are `least` apart."""
-    pairs = list(zip(theirs, ours, strict=True))
-    clear = [(a, b) for a, b in pairs if gap(a) > least]
+    pairs = list(zip(lm_eval_values, keju_values, strict=True))
+    clear = [(a, b) for a, b in pairs if gap(a) > margin]
     wrong = [pair for pair in clear if best(pair[0]) != best(pair[1])]
-    same = sum(best(a) == best(b) for a, b in pairs)
-    print(f"  {name:<6} {same} of {len(pairs)} equal; {len(wrong)} of {len(clear)} differ", end=" ")
-    print(f"where the two best are more than {least:g} apart")
+    equal_count = sum(best(a) == best(b) for a, b in pairs)
+    print(
+        f"  {name:<6} {equal_count} of {len(pairs)} equal; {len(wrong)} of {len(clear)} differ",
+        end=" ",
+    )
+    print(f"where the two best are more than {margin:g} apart")
     for number, (a, b) in enumerate(pairs):
         if best(a) != best(b):
             print(f"         question {number}: {best(a)} and {best(b)}, gap {gap(a):.4f}")
@@ -134,21 +139,21 @@ def main() -> int:
     checkpoint = load(HFSettings(name=str(file.parent), gguf_file=file.name, device="cpu"))
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder, "float32.gguf")
-        write_float32(file, whole)
+        float32_file = Path(folder, "float32.gguf")
+        write_float32(file, float32_file)
         for shots in options.shots:
             requests = requests_of(options.data_dir, shots, options.subjects)
             print(f"C-Eval lm-eval, {shots}-shot, {len(requests)} questions", flush=True)
-            theirs = by_lm_eval(checkpoint, requests)
+            lm_eval_values = by_lm_eval(checkpoint, requests)
             hf = HFModel("hf:smollm2", HFSettings(), checkpoint=checkpoint)
-            wrong += compare("hf", theirs, by_keju(hf, requests), 0.0)
-            gguf = LlamaModel("gguf:float32", whole)
-            wrong += compare("gguf", theirs, by_keju(gguf, requests), NEAR_TIE)
-            with LlamaEndpoint(whole, key=KEY, alias="smollm2") as server:
+            wrong += compare("hf", lm_eval_values, by_keju(hf, requests), 0.0)
+            gguf = LlamaModel("gguf:float32", float32_file)
+            wrong += compare("gguf", lm_eval_values, by_keju(gguf, requests), NEAR_TIE)
+            with LlamaEndpoint(float32_file, key=KEY, alias="smollm2") as server:
                 http = OpenAIModel("smollm2", api_url=server.url, api_key=KEY)
-                wrong += compare("http", theirs, by_keju(http, requests), NEAR_TIE)
+                wrong += compare("http", lm_eval_values, by_keju(http, requests), NEAR_TIE)
             quantised = LlamaModel("gguf:smollm2", file)
-            compare("q4", theirs, by_keju(quantised, requests), NEAR_TIE)
+            compare("q4", lm_eval_values, by_keju(quantised, requests), NEAR_TIE)
     return min(wrong, 1)
 
 

@@ -22,7 +22,7 @@ CACHE = "KEJU_PERF_CACHE"
 class Row(NamedTuple):
     """One line of the table."""
 
-    what: str
+    title: str
     figure: str
     limit: str = ""
     """The budget or the peer that the figure is held against."""
@@ -36,7 +36,7 @@ class NotMeasured(Exception):
     """Something that a benchmark needs is not there; the message says what."""
 
 
-class Used(NamedTuple):
+class ChildUsage(NamedTuple):
     """What a child process used, and what it had to say."""
 
     cpu: float
@@ -64,7 +64,7 @@ def environment_of_children() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("KEJU_PERF_")}
 
 
-def run(command: Sequence[str | Path], **environment: str) -> Used:
+def run(command: Sequence[str | Path], **environment: str) -> ChildUsage:
     """Run a command to its end and read off what it used; its output only shows if it fails."""
     with tempfile.TemporaryFile() as output:
         started = time.perf_counter()
@@ -80,36 +80,40 @@ def run(command: Sequence[str | Path], **environment: str) -> Used:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             output.seek(0)
-            last = output.read().decode(errors="replace").strip().rpartition("\n")[2]
-            raise NotMeasured(f"{Path(command[0]).name} ended with {process.returncode}: {last}")
-    return Used(usage.ru_utime + usage.ru_stime, seconds)
+            last_line = output.read().decode(errors="replace").strip().rpartition("\n")[2]
+            raise NotMeasured(
+                f"{Path(command[0]).name} ended with {process.returncode}: {last_line}"
+            )
+    return ChildUsage(usage.ru_utime + usage.ru_stime, seconds)
 
 
-def in_child(function: Callable[..., Any], **arguments: Any) -> Used:
+def in_child(function: Callable[..., Any], **arguments: Any) -> ChildUsage:
     """Call a function of a module of this package in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         target = f"{function.__module__}:{function.__name__}"
-        used = run([sys.executable, "-m", "perf.child", target, json.dumps(arguments), answer])
-        return used._replace(value=json.loads(answer.read_text()))
+        usage = run([sys.executable, "-m", "perf.child", target, json.dumps(arguments), answer])
+        return usage._replace(value=json.loads(answer.read_text()))
 
 
 class Sides(NamedTuple):
     """Two sides of a comparison: the median of each, and of the ratios of the rounds."""
 
-    ours: float
-    other: float
+    keju: float
+    peer: float
     ratio: float
 
 
-def alternate(rounds: int, ours: Callable[[], float], other: Callable[[], float]) -> Sides:
+def alternate(
+    rounds: int, measure_keju: Callable[[], float], measure_peer: Callable[[], float]
+) -> Sides:
     """Measure two sides in turns, so that a busy moment of the machine hits both of them."""
-    pairs = [(ours(), other()) for _ in range(rounds)]
-    mine, others = zip(*pairs, strict=True)
-    ratio = statistics.median(one / two for one, two in pairs)
-    return Sides(statistics.median(mine), statistics.median(others), ratio)
+    pairs = [(measure_keju(), measure_peer()) for _ in range(rounds)]
+    keju_figures, peer_figures = zip(*pairs, strict=True)
+    ratio = statistics.median(keju / peer for keju, peer in pairs)
+    return Sides(statistics.median(keju_figures), statistics.median(peer_figures), ratio)
 
 
-def within(what: str, value: float, limit: float, unit: str) -> Row:
+def within(title: str, value: float, limit: float, unit: str) -> Row:
     """A row for a figure that has a budget of its own."""
-    return Row(what, f"{value:.3g} {unit}", f"{limit:g} {unit}", value / limit, value <= limit)
+    return Row(title, f"{value:.3g} {unit}", f"{limit:g} {unit}", value / limit, value <= limit)

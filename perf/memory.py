@@ -25,9 +25,9 @@ def measure() -> Iterator[Row]:
     yield _row(f"memory: with the report, {REPORTED:,} against {SMALL:,}", large.value, small)
 
 
-def _row(what: str, large: float, small: float) -> Row:
+def _row(title: str, large: float, small: float) -> Row:
     ratio = large / small
-    return Row(what, f"{large:.0f} MB", f"{LIMIT:g}x of {small:.0f} MB", ratio, ratio <= LIMIT)
+    return Row(title, f"{large:.0f} MB", f"{LIMIT:g}x of {small:.0f} MB", ratio, ratio <= LIMIT)
 
 
 def peak_of_sitting(settings: dict[str, Any], report: bool) -> float:

@@ -53,7 +53,7 @@ ADDRESS = re.compile(r"http://[^/\s]+/")
 """Where the viewer says that it is."""
 
 
-class Taken(NamedTuple):
+class CommandUsage(NamedTuple):
     """What a command took."""
 
     peak: float
@@ -66,39 +66,42 @@ class Taken(NamedTuple):
 def measure() -> Iterator[Row]:
     """A row for each command: its memory, and its time against that of a tenth of the questions."""
     questions = int(os.environ.get(QUESTIONS, LARGE))
-    fewer = questions // SMALLER
-    older = int(os.environ.get(QUESTIONS_BEFORE, fewer))
+    small_size = questions // SMALLER
+    older = int(os.environ.get(QUESTIONS_BEFORE, small_size))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        small = dict(commands(folder / "small", fewer))
+        small = dict(commands(folder / "small", small_size))
         before = dict(commands_before(folder, older)) if older else {}
-        for step, taken in commands(folder / "large", questions):
-            yield row(step, questions, (taken, small[step], before.get(step)), older)
+        for step, measured in commands(folder / "large", questions):
+            yield row(step, questions, (measured, small[step], before.get(step)), older)
 
 
 def row(
-    step: str, questions: int, takings: tuple[Taken | None, Taken | None, Taken | None], older: int
+    step: str,
+    questions: int,
+    takings: tuple[CommandUsage | None, CommandUsage | None, CommandUsage | None],
+    older: int,
 ) -> Row:
     """One command: all questions, a tenth of them, and version 0.1 with so many as `older`."""
-    taken, small, before = takings
-    assert taken is not None
+    measured, small, before = takings
+    assert measured is not None
     assert small is not None
-    growth = taken.cpu / small.cpu
-    beside = "; 0.1: not there" if older else ""
+    growth = measured.cpu / small.cpu
+    comparison = "; 0.1: not there" if older else ""
     if before is not None:
-        beside = f"; 0.1: {before.peak:.0f} MB, {before.cpu:.0f} s at {older:,}"
+        comparison = f"; 0.1: {before.peak:.0f} MB, {before.cpu:.0f} s at {older:,}"
     return Row(
-        f"million: keju {step}, {questions:,}, {taken.cpu:.0f} s CPU, {growth:.1f}x of a tenth",
-        f"{taken.peak:.0f} MB",
-        f"{LIMIT} MB anonymous{beside}",
-        taken.peak / LIMIT,
-        taken.peak <= LIMIT and growth <= GROWTH * SMALLER,
+        f"million: keju {step}, {questions:,}, {measured.cpu:.0f} s CPU, {growth:.1f}x of a tenth",
+        f"{measured.peak:.0f} MB",
+        f"{LIMIT} MB anonymous{comparison}",
+        measured.peak / LIMIT,
+        measured.peak <= LIMIT and growth <= GROWTH * SMALLER,
     )
 
 
 def commands(
     folder: Path, questions: int, source: Path | None = None
-) -> Iterator[tuple[str, Taken | None]]:
+) -> Iterator[tuple[str, CommandUsage | None]]:
     """What each command takes for an exam in a JSON Lines file, one after the other.
 
     `source` is the tree of another version; None stands for a command that it does not have.
@@ -108,11 +111,11 @@ def commands(
     exam, runs, run = folder / "questions.jsonl", folder / "runs", folder / "runs" / "large"
     write_questions(exam, questions)
     evaluate = f"eval --model scripted --datasets {exam} --work-dir {runs} --json"
-    first = f"{evaluate} --run-id large"
-    yield "eval", take(first)
+    eval_command = f"{evaluate} --run-id large"
+    yield "eval", take(eval_command)
     halve(run / "records.jsonl")
-    yield "eval --resume, half of it answered", take(f"{first} --resume")
-    yield "eval --resume, all of it answered", take(f"{first} --resume")
+    yield "eval --resume, half of it answered", take(f"{eval_command} --resume")
+    yield "eval --resume, all of it answered", take(f"{eval_command} --resume")
     yield "score", take(f"score {run} --json")
     yield "report", take(f"report {run} -o {folder}/report.html")
     yield "export to CSV", take(f"export {run} --format csv -o {folder}/rows.csv")
@@ -138,7 +141,7 @@ def commands(
     yield "compare --json, every question that differs", take(f"{compare} --json")
 
 
-def commands_before(folder: Path, questions: int) -> Iterator[tuple[str, Taken | None]]:
+def commands_before(folder: Path, questions: int) -> Iterator[tuple[str, CommandUsage | None]]:
     """The same by version 0.1."""
     archive = subprocess.run(["git", "archive", BEFORE, "src"], cwd=ROOT, capture_output=True)
     if archive.returncode:
@@ -160,7 +163,7 @@ def taken_by(
     drive: Callable[[subprocess.Popen[bytes], Path], None] | None = None,
     *,
     source: Path | None = None,
-) -> Taken | None:
+) -> CommandUsage | None:
     """Run a command of Keju, of another version with `source`; None where it does not have it.
 
     `drive` ends a command that would not end; it is given the file that the command writes to.
@@ -183,22 +186,22 @@ def taken_by(
         driver = Thread(target=drive, args=(process, Path(output.name))) if drive else None
         if driver is not None:
             driver.start()
-        peak, ended = 0, 0
-        while not ended:
+        peak, exited_pid = 0, 0
+        while not exited_pid:
             for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
                 if line.startswith("RssAnon:"):
                     peak = max(peak, int(line.split()[1]))
             time.sleep(PAUSE)
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            exited_pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if driver is not None:
             driver.join()
         if process.returncode:
             text = Path(output.name).read_text(errors="replace").strip()
-            code, last = process.returncode, text.rpartition("\n")[2]
-            raise NotMeasured(f"keju {arguments[0]} ended with {code}: {last}")
-    return Taken(peak / 1024, usage.ru_utime + usage.ru_stime, seconds)
+            code, last_line = process.returncode, text.rpartition("\n")[2]
+            raise NotMeasured(f"keju {arguments[0]} ended with {code}: {last_line}")
+    return CommandUsage(peak / 1024, usage.ru_utime + usage.ru_stime, seconds)
 
 
 def look(process: subprocess.Popen[bytes], output: Path) -> None:
@@ -231,9 +234,9 @@ def write_questions(path: Path, count: int) -> None:
 
 
 def _question(draw: random.Random) -> tuple[str, list[str]]:
-    first, second = draw.randrange(10_000), draw.randrange(10_000)
-    options = [str(first + second + step) for step in (0, 1, 10, 100)]
-    return f"What is {first} plus {second}?", options
+    left_term, right_term = draw.randrange(10_000), draw.randrange(10_000)
+    options = [str(left_term + right_term + step) for step in (0, 1, 10, 100)]
+    return f"What is {left_term} plus {right_term}?", options
 
 
 def write_predictions(path: Path, count: int) -> None:

@@ -37,7 +37,7 @@ class Prompted(NamedTuple):
 
     group: int
     shared: int
-    own: int
+    own_tokens: int
 
 
 Take = Callable[[float], int | float | None]
@@ -54,9 +54,9 @@ def measure() -> Iterator[Row]:
         for slots in IN_FLIGHT:
             for at_once in (True, False):
                 rate = queue_rate(job, prompts, slots, at_once=at_once)
-                drawn = list(range(len(prompts)))
-                random.Random(1).shuffle(drawn)
-                by_chance = simulate(prompts, given(drawn), slots, at_once=at_once)
+                shuffled_order = list(range(len(prompts)))
+                random.Random(1).shuffle(shuffled_order)
+                by_chance = simulate(prompts, fixed_order(shuffled_order), slots, at_once=at_once)
                 best = best_rate(prompts)
                 when = "at once" if at_once else "after its request"
                 yield Row(
@@ -101,14 +101,14 @@ def real_server() -> list[float]:
         )
         assert finished.exit_code == 0, finished.message
         replies = [(record.id, record.reply) for _, record in open_run(finished.folder).answers()]
-    whole = sum(reply.usage.input for _, reply in replies)
+    total_input = sum(reply.usage.input for _, reply in replies)
     # What the questions of a subset share is about the least that any of them found in a cache,
     # the first ones aside.
     shared: dict[str, list[int]] = {}
     for name, reply in replies:
         shared.setdefault(name.rpartition("_")[0], []).append(reply.usage.cached)
     best = sum(sorted(cached)[len(cached) // 2] * (len(cached) - 1) for cached in shared.values())
-    return [sum(reply.usage.cached for _, reply in replies) / whole, best / whole]
+    return [sum(reply.usage.cached for _, reply in replies) / total_input, best / total_input]
 
 
 def exam_prompts(settings: dict[str, Any]) -> tuple[Any, list[Prompted]]:
@@ -155,25 +155,25 @@ def queue_rate(job: Any, prompts: Sequence[Prompted], slots: int, *, at_once: bo
             return now + unit.seconds
         return None if unit is None else unit.number
 
-    def ended(number: int) -> None:
+    def on_reply(number: int) -> None:
         queue.note_reply(Unit(job, number))
 
-    return simulate(prompts, take, slots, at_once=at_once, ended=ended)
+    return simulate(prompts, take, slots, at_once=at_once, on_reply=on_reply)
 
 
-def given(order: Sequence[int]) -> Take:
+def fixed_order(order: Sequence[int]) -> Take:
     """Requests in a fixed order."""
-    left = iter(order)
-    return lambda _: next(left, None)
+    remaining = iter(order)
+    return lambda _: next(remaining, None)
 
 
 def best_rate(prompts: Sequence[Prompted]) -> float:
     """The share of tokens that a server need not compute if each prefix is computed once."""
-    first: dict[int, int] = {}
+    prefix_tokens: dict[int, int] = {}
     for prompt in prompts:
-        first.setdefault(prompt.group, prompt.shared)
+        prefix_tokens.setdefault(prompt.group, prompt.shared)
     shared = sum(prompt.shared for prompt in prompts)
-    return (shared - sum(first.values())) / sum(p.shared + p.own for p in prompts)
+    return (shared - sum(prefix_tokens.values())) / sum(p.shared + p.own_tokens for p in prompts)
 
 
 def simulate(
@@ -182,23 +182,26 @@ def simulate(
     slots: int,
     *,
     at_once: bool,
-    ended: Callable[[int], None] = lambda _: None,
+    on_reply: Callable[[int], None] = lambda _: None,
 ) -> float:
     """The share of all tokens of prompts that came from the server's cache."""
     draw = random.Random(7)
-    kept: OrderedDict[tuple[str, int], int] = OrderedDict()
+    cached_tokens: OrderedDict[tuple[str, int], int] = OrderedDict()
     size_kept = [0]
     hits = now = 0.0
     running: list[tuple[float, int]] = []
 
     def keep(number: int) -> None:
         prompt = prompts[number]
-        for key, size in ((("shared", prompt.group), prompt.shared), (("own", number), prompt.own)):
-            before = kept.pop(key, 0)
-            kept[key] = size
+        for key, size in (
+            (("shared", prompt.group), prompt.shared),
+            (("own", number), prompt.own_tokens),
+        ):
+            before = cached_tokens.pop(key, 0)
+            cached_tokens[key] = size
             size_kept[0] += size - before
         while size_kept[0] > CACHE:
-            size_kept[0] -= kept.popitem(last=False)[1]
+            size_kept[0] -= cached_tokens.popitem(last=False)[1]
 
     while True:
         wake = None
@@ -209,10 +212,10 @@ def simulate(
             if isinstance(number, float):
                 wake = number
                 break
-            known = ("shared", prompts[number].group) in kept
-            hits += prompts[number].shared * known
-            if known:
-                kept.move_to_end(("shared", prompts[number].group))
+            is_cached = ("shared", prompts[number].group) in cached_tokens
+            hits += prompts[number].shared * is_cached
+            if is_cached:
+                cached_tokens.move_to_end(("shared", prompts[number].group))
             if at_once:
                 keep(number)
             # Long tails: most replies take half a second, some ten times as long.
@@ -225,5 +228,5 @@ def simulate(
         now, number = heapq.heappop(running)
         if not at_once:
             keep(number)
-        ended(number)
-    return hits / sum(prompt.shared + prompt.own for prompt in prompts)
+        on_reply(number)
+    return hits / sum(prompt.shared + prompt.own_tokens for prompt in prompts)

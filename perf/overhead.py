@@ -46,32 +46,32 @@ def measure() -> Iterator[Row]:
     with constant_endpoint() as url:
         settings = exam.settings | {"model": "constant", "api_url": url}
         if "bbh" in exam.settings["datasets"]:
-            own = settings | {"dataset_args": {"bbh": {"subset_list": WITH_OPTIONS}}}
-            yield from _in_turns(f"{exam.title}, questions with options", own, LIMIT)
+            option_settings = settings | {"dataset_args": {"bbh": {"subset_list": WITH_OPTIONS}}}
+            yield from _in_turns(f"{exam.title}, questions with options", option_settings, LIMIT)
         yield from _in_turns(exam.title, settings, LIMIT_UNREAD)
 
 
 def _in_turns(title: str, settings: dict[str, Any], limit: float) -> Iterator[Row]:
-    whole: list[float] = []
+    process_seconds: list[float] = []
 
     def keju() -> float:
-        used = in_child(session, settings=settings)
-        whole.append(used.cpu)
-        return float(used.value["seconds"] / used.value["samples"])
+        usage = in_child(session, settings=settings)
+        process_seconds.append(usage.cpu)
+        return float(usage.value["seconds"] / usage.value["samples"])
 
     def bare() -> float:
-        used = in_child(bare_loop, settings=settings)
-        return float(used.value["seconds"] / used.value["samples"])
+        usage = in_child(bare_loop, settings=settings)
+        return float(usage.value["seconds"] / usage.value["samples"])
 
     sides = alternate(ROUNDS, keju, bare)
     yield Row(
         f"overhead: CPU a sample, {title}, {IN_FLIGHT} in flight",
-        f"{sides.ours * 1e6:.0f} µs",
-        f"{limit:g}x of {sides.other * 1e6:.0f} µs bare",
+        f"{sides.keju * 1e6:.0f} µs",
+        f"{limit:g}x of {sides.peer * 1e6:.0f} µs bare",
         sides.ratio,
         sides.ratio <= limit,
     )
-    yield Row("overhead: CPU of the whole process", f"{statistics.median(whole):.2f} s")
+    yield Row("overhead: CPU of the whole process", f"{statistics.median(process_seconds):.2f} s")
 
 
 def bare_loop(settings: dict[str, Any]) -> dict[str, float]:
@@ -102,10 +102,10 @@ def bare_loop(settings: dict[str, Any]) -> dict[str, float]:
 
         before = cpu()
         await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
-        used = cpu() - before
+        seconds = cpu() - before
         await client.close()
         await asyncio.sleep(0.05)
-        return used
+        return seconds
 
     return {"seconds": uvloop.run(loop()), "samples": len(bodies)}
 
@@ -115,12 +115,12 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
     from keju import task
     from keju.config import TaskConfig
 
-    with tempfile.TemporaryDirectory() as folder, clock_of_session() as spent:
+    with tempfile.TemporaryDirectory() as folder, clock_of_session() as timings:
         config = TaskConfig(**settings, work_dir=folder, eval_batch_size=IN_FLIGHT)
         finished = task.run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
     (entry,) = finished.document["benchmarks"]
-    return {"seconds": spent[0], "samples": sum(entry["outcomes"].values())}
+    return {"seconds": timings[0], "samples": sum(entry["outcomes"].values())}
 
 
 @contextmanager
@@ -128,14 +128,14 @@ def clock_of_session() -> Iterator[list[float]]:
     """While it is open, the list takes the processor time of every session."""
     from keju.engine.session import run_session
 
-    spent: list[float] = []
+    timings: list[float] = []
 
     def timed(*arguments: Any, **options: Any) -> Any:
         before = cpu()
         try:
             return run_session(*arguments, **options)
         finally:
-            spent.append(cpu() - before)
+            timings.append(cpu() - before)
 
     with mock.patch("keju.task.run_session", timed):
-        yield spent
+        yield timings

@@ -52,14 +52,18 @@ def measure() -> Iterator[Row]:
             return run([sys.executable, "-m", "keju", "eval", "--config", config]).cpu
 
         def evalscope(limit: int) -> float:
-            own: dict[str, Any] = {"api_key": "EMPTY", "eval_type": "openai_api", "limit": limit}
-            own |= {"dataset_args": {"bbh": {"local_path": str(cache / "bbh")}}}
-            command = (python, "-c", EVALSCOPE, json.dumps(common | own))
+            arguments: dict[str, Any] = {
+                "api_key": "EMPTY",
+                "eval_type": "openai_api",
+                "limit": limit,
+            }
+            arguments |= {"dataset_args": {"bbh": {"local_path": str(cache / "bbh")}}}
+            command = (python, "-c", EVALSCOPE, json.dumps(common | arguments))
             return run(command, HF_HOME=str(cache / "hf"), HF_HUB_OFFLINE="1").cpu
 
-        def added(few: float, many: float, limit: int) -> float:
+        def added(few_seconds: float, many_seconds: float, limit: int) -> float:
             rows = sum(min(size, limit) - FEW for size in sizes)
-            return max(many - few, 1e-9) / rows
+            return max(many_seconds - few_seconds, 1e-9) / rows
 
         evalscope(FEW)  # it converts the data on its first run
         slope = alternate(
@@ -67,19 +71,19 @@ def measure() -> Iterator[Row]:
             lambda: added(keju(FEW), keju(ALL), ALL),
             lambda: added(evalscope(FEW), evalscope(MANY), MANY),
         )
-        whole = alternate(ROUNDS, lambda: keju(MANY), lambda: evalscope(MANY))
+        sides = alternate(ROUNDS, lambda: keju(MANY), lambda: evalscope(MANY))
     yield Row(
         f"peer: CPU a sample, BBH 3-shot, {IN_FLIGHT} in flight",
-        f"{slope.ours * 1e6:.0f} µs",
-        f"{TARGET:g}x less: EvalScope {slope.other * 1e6:.0f} µs",
+        f"{slope.keju * 1e6:.0f} µs",
+        f"{TARGET:g}x less: EvalScope {slope.peer * 1e6:.0f} µs",
         1 / slope.ratio,
         1 / slope.ratio >= TARGET,
     )
     yield Row(
         f"peer: CPU of a whole run, {MANY} questions of each subset",
-        f"{whole.ours:.2f} s",
-        f"EvalScope {whole.other:.2f} s",
-        1 / whole.ratio,
+        f"{sides.keju:.2f} s",
+        f"EvalScope {sides.peer:.2f} s",
+        1 / sides.ratio,
     )
 
 

@@ -53,17 +53,17 @@ def measure() -> Iterator[Row]:
         raise NotMeasured("needs the recorded MMLU-Pro outputs in KEJU_DATA_DIR")
     command = [sys.executable, "-m", "keju", "score", "--datasets", "mmlu_pro", "--json"]
     scored: list[str | Path] = [*command, "--predictions", folder / RECORDED, "--data-dir", folder]
-    used = run(scored, KEJU_CORES="1")
-    what = "readers: CPU of 12,032 MMLU-Pro outputs read and scored"
-    yield within(what, used.cpu, RECORDED_LIMIT, "s")
+    usage = run(scored, KEJU_CORES="1")
+    title = "readers: CPU of 12,032 MMLU-Pro outputs read and scored"
+    yield within(title, usage.cpu, RECORDED_LIMIT, "s")
     for name in in_child(names_of_exams, data_dir=str(folder)).value:
         yield _row(name, in_child(slowest, name=name, data_dir=str(folder)).value)
 
 
-def _row(name: str, found: dict[str, Any]) -> Row:
-    what = f"readers: {name}, 100,000 characters: {found['reader']} on {found['loop']}"
-    growth, figure = found["growth"], f"{found['ms']:.1f} ms"
-    return Row(what, figure, f"{GROWTH_LIMIT:g}x of a quarter", growth, growth <= GROWTH_LIMIT)
+def _row(name: str, reading: dict[str, Any]) -> Row:
+    title = f"readers: {name}, 100,000 characters: {reading['reader']} on {reading['loop']}"
+    growth, figure = reading["growth"], f"{reading['ms']:.1f} ms"
+    return Row(title, figure, f"{GROWTH_LIMIT:g}x of a quarter", growth, growth <= GROWTH_LIMIT)
 
 
 def names_of_exams(data_dir: str) -> list[str]:
@@ -96,11 +96,11 @@ def slowest(name: str, data_dir: str) -> dict[str, Any]:
         for loop, words in LOOPS.items():
             trials = [(_milliseconds(reader, words, TRIAL, sample), sample) for sample in samples]
             sample = max(trials, key=itemgetter(0))[1]
-            taken = _milliseconds(reader, words, LENGTH, sample)
-            if taken > worst["ms"]:
-                worst |= {"ms": taken, "reader": reader.name, "loop": loop}
-            if taken > UNNOTICED_MS:
-                growth = taken / _milliseconds(reader, words, SHORTER, sample)
+            milliseconds = _milliseconds(reader, words, LENGTH, sample)
+            if milliseconds > worst["ms"]:
+                worst |= {"ms": milliseconds, "reader": reader.name, "loop": loop}
+            if milliseconds > UNNOTICED_MS:
+                growth = milliseconds / _milliseconds(reader, words, SHORTER, sample)
                 worst["growth"] = max(worst["growth"], growth)
     return worst
 
@@ -109,9 +109,9 @@ def _milliseconds(reader: Any, words: str, length: int, sample: Any) -> float:
     """The quickest of two readings, processor time."""
     times = length // len(words) + 1
     text = "".join(words.replace("{i}", str(i)) for i in range(times))[:length]
-    taken = []
+    timings = []
     for _ in range(2):
         before = time.process_time()
         reader.read(text, sample)
-        taken.append(time.process_time() - before)
-    return min(taken) * 1e3
+        timings.append(time.process_time() - before)
+    return min(timings) * 1e3

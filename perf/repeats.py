@@ -30,17 +30,17 @@ def measure() -> Iterator[Row]:
             run = f"--repeats {repeats} --work-dir {folder} --run-id r{repeats} --json"
             taken_by(f"eval {settings} --generation-config temperature=0.7 {run}")
         for command in COMMANDS:
-            few, many = (
+            short_run, long_run = (
                 taken_by(command.format(run=Path(folder, f"r{repeats}"), folder=folder))
                 for repeats in (REPEATS, TIMES * REPEATS)
             )
-            if few is None or many is None:
+            if short_run is None or long_run is None:
                 raise NotMeasured(f"there is no command {command}")
-            ratio = many.cpu / few.cpu / TIMES
+            ratio = long_run.cpu / short_run.cpu / TIMES
             name = command.partition(" ")[0]
             yield Row(
                 f"repeats: keju {name}, {QUESTIONS * REPEATS * TIMES:,} records",
-                f"{many.cpu:.0f} s CPU",
+                f"{long_run.cpu:.0f} s CPU",
                 f"{LIMIT:g} times the time a record of {QUESTIONS * REPEATS:,}",
                 ratio,
                 ratio <= LIMIT,

@@ -19,8 +19,8 @@ def measure() -> Iterator[Row]:
     """CPU from the start of the session to the moment at which the queue is ready."""
     exam = bbh()
     if exam.settings["datasets"] == ["bbh"]:
-        many = exam.settings | {"model": "scripted", "repeats": -(-RECORDS // 6_511)}
-        yield _picked_up(many, f"{exam.title}, repeated")
+        repeated = exam.settings | {"model": "scripted", "repeats": -(-RECORDS // 6_511)}
+        yield _picked_up(repeated, f"{exam.title}, repeated")
     yield _picked_up(demo(RECORDS), "generated questions")
 
 
@@ -28,9 +28,9 @@ def _picked_up(settings: dict[str, Any], title: str) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         stored = settings | {"work_dir": folder, "run_id": "stored"}
         in_child(store, settings=stored)
-        found = in_child(pick_up, settings=stored).value
-    what = f"resume: {found['known']:,} records, {title}"
-    return within(what, found["seconds"], LIMIT, "s")
+        measured = in_child(pick_up, settings=stored).value
+    row_title = f"resume: {measured['known']:,} records, {title}"
+    return within(row_title, measured["seconds"], LIMIT, "s")
 
 
 def store(settings: dict[str, Any]) -> None:
@@ -53,14 +53,14 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
 
     ready: list[float] = []
 
-    def made(*arguments: Any, **named: Any) -> UnitQueue:
-        queue = UnitQueue(*arguments, **named)
+    def make_queue(*arguments: Any, **options: Any) -> UnitQueue:
+        queue = UnitQueue(*arguments, **options)
         ready.append(cpu())
         return queue
 
     config = TaskConfig(**settings, resume=True)
     before = cpu()
-    with mock.patch.object(session, "UnitQueue", made):
+    with mock.patch.object(session, "UnitQueue", make_queue):
         finished = run_exams(config, report=False)
     assert finished.document["complete"]
     (entry,) = finished.document["benchmarks"]

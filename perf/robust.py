@@ -29,10 +29,10 @@ REPLIES = 3000
 """Replies of a recording that are read in a round, evenly spread."""
 
 
-class Recording(NamedTuple):
+class TimedRecording(NamedTuple):
     """Recorded replies, and the share of 0.1's time that reading them may take."""
 
-    what: str
+    title: str
     benchmark: str
     protocol: str
     file: str
@@ -40,28 +40,28 @@ class Recording(NamedTuple):
 
 
 RECORDINGS = (
-    Recording(
+    TimedRecording(
         "BBH, answer only",
         "bbh",
         "answer-only",
         "golden/bbh/code-davinci-002_answer_only_predictions.jsonl.gz",
         0.75,
     ),
-    Recording(
+    TimedRecording(
         "BBH, chain of thought",
         "bbh",
         "paper",
         "golden/bbh/code-davinci-002_cot_predictions.jsonl.gz",
         0.75,
     ),
-    Recording(
+    TimedRecording(
         "MMLU-Pro, Llama 3.1 8B",
         "mmlu_pro",
         "official",
         "golden/mmlu_pro/Meta-Llama-3_1-8B-Instruct_predictions.jsonl.gz",
         0.5,
     ),
-    Recording(
+    TimedRecording(
         "MMLU-Pro, Mistral 7B",
         "mmlu_pro",
         "official",
@@ -74,7 +74,7 @@ RECORDINGS = (
 def measure() -> Iterator[Row]:
     """One row for each recording."""
     folder = data_dir()
-    if folder is None or not all((folder / each.file).is_file() for each in RECORDINGS):
+    if folder is None or not all((folder / recording.file).is_file() for recording in RECORDINGS):
         raise NotMeasured("needs the recorded BBH and MMLU-Pro outputs in KEJU_DATA_DIR")
     archive = subprocess.run(["git", "archive", BEFORE, "src"], cwd=ROOT, capture_output=True)
     if archive.returncode:
@@ -83,14 +83,14 @@ def measure() -> Iterator[Row]:
         before, replies = Path(scratch, "before"), Path(scratch, "replies.jsonl")
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             files.extractall(before, filter="data")
-        for each in RECORDINGS:
-            in_child(write, **each._asdict(), data=str(folder), path=str(replies))
-            named = (str(replies), each.benchmark, each.protocol, str(folder))
-            with Side(ROOT, *named) as now, Side(before, *named) as then:
+        for recording in RECORDINGS:
+            in_child(write, **recording._asdict(), data=str(folder), path=str(replies))
+            arguments = (str(replies), recording.benchmark, recording.protocol, str(folder))
+            with Side(ROOT, *arguments) as now, Side(before, *arguments) as then:
                 sides = alternate(ROUNDS, now.read, then.read)
-            what, figure = f"robust: a reply of {each.what}", f"{sides.ours:.1f} µs"
-            peer = f"{each.limit:g}x of 0.1 ({sides.other:.1f} µs)"
-            yield Row(what, figure, peer, sides.ratio, sides.ratio <= each.limit)
+            title, figure = f"robust: a reply of {recording.title}", f"{sides.keju:.1f} µs"
+            peer = f"{recording.limit:g}x of 0.1 ({sides.peer:.1f} µs)"
+            yield Row(title, figure, peer, sides.ratio, sides.ratio <= recording.limit)
 
 
 def write(data: str, path: str, benchmark: str, protocol: str, file: str, **_: Any) -> None:

@@ -51,7 +51,7 @@ class Pace(NamedTuple):
 def measure() -> Iterator[Row]:
     """A row for each number in flight and each way to ask."""
     python = Path(os.environ.get(RAY, Path.home() / ".cache/keju-bridges/ray"), "bin", "python")
-    found: list[Pace] = []
+    paces: list[Pace] = []
     with slow_endpoint() as url:
         for in_flight in IN_FLIGHT:
             yield _row("plain", in_flight, best(Path(sys.executable), url, in_flight))
@@ -60,11 +60,11 @@ def measure() -> Iterator[Row]:
                 title, in_flight, best(Path(sys.executable), url, in_flight, drivers=DRIVERS)
             )
             for actors in ACTORS if python.is_file() else ():
-                found.append(best(python, url, in_flight, actors=actors))
-                yield _row(f"Ray, actors: {actors}", in_flight, found[-1])
-    if not found:
+                paces.append(best(python, url, in_flight, actors=actors))
+                yield _row(f"Ray, actors: {actors}", in_flight, paces[-1])
+    if not paces:
         raise NotMeasured(f"Ray: {RAY} names no environment with it; make test-ray builds one")
-    cost = min(pace.driver for pace in found)
+    cost = min(pace.driver for pace in paces)
     yield Row("scaling: one core of a driver with actors, by calculation", f"{1 / cost:,.0f}/s")
     yield Row(
         f"scaling: H200s that it feeds, {H200:g} label questions/s each, by calculation",
@@ -72,12 +72,12 @@ def measure() -> Iterator[Row]:
     )
 
 
-def _row(what: str, in_flight: int, pace: Pace) -> Row:
+def _row(ways_title: str, in_flight: int, pace: Pace) -> Row:
     ideal = in_flight / LATENCY
     costs = f"{pace.driver * 1e6:.0f} µs driver"
     if pace.actors:
         costs += f", {pace.actors * 1e6:.0f} µs actors"
-    title = f"scaling: {what}, {in_flight} in flight"
+    title = f"scaling: {ways_title}, {in_flight} in flight"
     return Row(title, f"{pace.rate:,.0f}/s", f"{ideal:,.0f}/s; {costs}", pace.rate / ideal)
 
 
@@ -88,8 +88,8 @@ def best(python: Path, url: str, in_flight: int, *, actors: int = 0, drivers: in
         paces = evaluate(python, url, in_flight // drivers, actors=actors, drivers=drivers)
         cost = statistics.mean(pace.driver for pace in paces)
         rounds.append(Pace(sum(pace.rate for pace in paces), cost, paces[0].actors))
-    rates, costs, others = zip(*rounds, strict=True)
-    return Pace(max(rates), min(costs), min(others))
+    rates, costs, other_costs = zip(*rounds, strict=True)
+    return Pace(max(rates), min(costs), min(other_costs))
 
 
 def evaluate(
@@ -149,12 +149,12 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
 
     finished = task.run_exams(TaskConfig(**settings), display=Clock(), report=False)
     assert finished.exit_code == 0, finished.message
-    first, last = looks[0], looks[-1]
-    seconds, own, others, samples = (
-        after - before for before, after in zip(first, last, strict=True)
+    start, end = looks[0], looks[-1]
+    seconds, driver_seconds, other_seconds, samples = (
+        after - before for before, after in zip(start, end, strict=True)
     )
     assert samples, "the sitting was too short"
-    return Pace(samples / seconds, own / samples, others / samples)._asdict()
+    return Pace(samples / seconds, driver_seconds / samples, other_seconds / samples)._asdict()
 
 
 def actors_cpu() -> float:
@@ -163,8 +163,8 @@ def actors_cpu() -> float:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if (folder / "cmdline").read_bytes().startswith(b"ray::KejuActor"):
-                own = (folder / "stat").read_text().rpartition(")")[2].split()
-                ticks += int(own[11]) + int(own[12])
+                stat_fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                ticks += int(stat_fields[11]) + int(stat_fields[12])
         except OSError:
             continue
     return ticks / _TICKS

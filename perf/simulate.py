@@ -53,7 +53,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Exam(NamedTuple):
+class SimulatedExam(NamedTuple):
     """One row of the grid."""
 
     n: int
@@ -129,18 +129,24 @@ class Judged(NamedTuple):
 class Coverage(NamedTuple):
     """How often the intervals of one exam hold the truth."""
 
-    exam: Exam | Judged
+    exam: SimulatedExam | Judged
     at: list[float]
     """By true share, as in `SHARES`."""
 
     @property
     def windows(self) -> list[float]:
         """Means over the true shares within `WINDOW` of each."""
-        both = dict(zip(SHARES, self.at, strict=True))
-        both |= {round(1 - share, 3): own for share, own in both.items()}
+        coverage_by_share = dict(zip(SHARES, self.at, strict=True))
+        coverage_by_share |= {
+            round(1 - share, 3): coverage for share, coverage in coverage_by_share.items()
+        }
         means = []
         for centre in SHARES:
-            near = [own for share, own in both.items() if abs(share - centre) <= WINDOW + 1e-9]
+            near = [
+                coverage
+                for share, coverage in coverage_by_share.items()
+                if abs(share - centre) <= WINDOW + 1e-9
+            ]
             means.append(math.fsum(near) / len(near))
         return means
 
@@ -150,52 +156,58 @@ class Coverage(NamedTuple):
         return f"| {self.exam.name} | {min(self.at):.1%} | {low:.1%} | {high:.1%} |"
 
 
-def joined(found: Sequence[Coverage]) -> Iterator[str]:
+def joined(coverages: Sequence[Coverage]) -> Iterator[str]:
     """The rows of the table in which exams of one kind are one."""
     kinds: dict[str, list[Coverage]] = {}
-    for own in found:
-        kinds.setdefault(own.exam.kind, []).append(own)
+    for coverage in coverages:
+        kinds.setdefault(coverage.exam.kind, []).append(coverage)
     for kind, rows in kinds.items():
-        sizes = ", ".join(f"{n:,}" for n in sorted({own.exam.n for own in rows}))
-        least = min((min(own.at) for own in rows if own.exam.n >= 10), default=math.nan)
+        sizes = ", ".join(f"{n:,}" for n in sorted({coverage.exam.n for coverage in rows}))
+        lowest = min(
+            (min(coverage.at) for coverage in rows if coverage.exam.n >= 10), default=math.nan
+        )
         ranges = []
         for part in ([o for o in rows if o.exam.n >= 30], [o for o in rows if o.exam.n < 30]):
-            means = [mean for own in part for mean in own.windows]
+            means = [mean for coverage in part for mean in coverage.windows]
             ranges.append(f"{100 * min(means):.1f}–{100 * max(means):.1f} %" if means else "")
-        yield f"| {kind} | {sizes} | {100 * least:.1f} % | {' | '.join(ranges)} |"
+        yield f"| {kind} | {sizes} | {100 * lowest:.1f} % | {' | '.join(ranges)} |"
 
 
-def grid() -> Iterator[Exam | Judged]:
+def grid() -> Iterator[SimulatedExam | Judged]:
     """All exams."""
     for repeats in (1, REPEATS):
         for n in SIZES:
-            yield Exam(n, repeats=repeats)
+            yield SimulatedExam(n, repeats=repeats)
         for strata in (5, 27, 52):
             for spread in (0.0, 0.1):
                 for limit in (1, 2, 5, 10):
-                    yield Exam(strata * limit, strata, limit, spread=spread, repeats=repeats)
+                    yield SimulatedExam(
+                        strata * limit, strata, limit, spread=spread, repeats=repeats
+                    )
                 for n in SIZES:
                     if n >= strata:  # else some subsets would have no question
-                        yield Exam(n, strata, spread=spread, repeats=repeats)
+                        yield SimulatedExam(n, strata, spread=spread, repeats=repeats)
         for clusters in (5, 20, 54):
             for spread in (0.0, 0.1, 0.2, 0.3):
                 for n in SIZES:
                     if n > clusters:  # else each question would be a cluster
-                        yield Exam(n, clusters=clusters, spread=spread, repeats=repeats)
+                        yield SimulatedExam(n, clusters=clusters, spread=spread, repeats=repeats)
         for clusters, n in ((12, 250), (20, 250), (54, 1000)):
             for spread in (0.0, 0.1, 0.2, 0.3):
-                yield Exam(n, clusters=clusters, spread=spread, repeats=repeats, largest=20)
+                yield SimulatedExam(
+                    n, clusters=clusters, spread=spread, repeats=repeats, largest=20
+                )
     for n in SIZES:
         yield Judged(n, 0.92, 0.88, 60, 40)
         yield Judged(n, 0.95, 0.95, 100, 100)
 
 
-def coverage(exam: Exam | Judged, *, draws: int, seed: int = SEED) -> Coverage:
+def coverage(exam: SimulatedExam | Judged, *, draws: int, seed: int = SEED) -> Coverage:
     """Sit one exam many times."""
     chance = default_rng([seed, *exam.name.encode()])
     if isinstance(exam, Judged):
         at = [_share_of(draws, partial(_judged, exam, share, chance)) for share in SHARES]
-    elif exam == Exam(exam.n):
+    elif exam == SimulatedExam(exam.n):
         at = _exact(exam.n)
     else:
         at = [_covered(exam, share, draws, chance) for share in SHARES]
@@ -211,8 +223,8 @@ def _exact(n: int) -> list[float]:
     counts = np.arange(n + 1)
     logs = np.array([math.lgamma(k + 1) for k in range(n + 1)])
     ways = logs[n] - logs - logs[::-1]
-    ends = [_own_ends(Exam(n), [[1.0] * k + [0.0] * (n - k)]) for k in range(n + 1)]
-    lows, highs = (np.array(own) for own in zip(*ends, strict=True))
+    ends = [_own_ends(SimulatedExam(n), [[1.0] * k + [0.0] * (n - k)]) for k in range(n + 1)]
+    lows, highs = (np.array(bound) for bound in zip(*ends, strict=True))
     covered = []
     for share in SHARES:
         chances = np.exp(ways + counts * math.log(share) + (n - counts) * math.log(1 - share))
@@ -220,19 +232,23 @@ def _exact(n: int) -> list[float]:
     return covered
 
 
-def _covered(exam: Exam, share: float, draws: int, chance: Generator) -> float:
+def _covered(exam: SimulatedExam, share: float, draws: int, chance: Generator) -> float:
     """How often the interval holds the truth; the first draws are given to Keju's estimator too."""
-    truth, values = _sat(exam, share, draws, chance)
+    truth, values = _draw_sample(exam, share, draws, chance)
     lows, highs = ends(exam, values)
     starts = np.cumsum(exam.sizes)[:-1]
     for place in range(min(CHECKED, draws)):
-        own = _own_ends(exam, [part.tolist() for part in np.split(values[place], starts)])
-        if not np.allclose(own, (lows[place], highs[place]), rtol=1e-9, atol=1e-12):
-            raise AssertionError(f"{exam.name}: {own} is Keju's, not {lows[place], highs[place]}")
+        interval = _own_ends(exam, [part.tolist() for part in np.split(values[place], starts)])
+        if not np.allclose(interval, (lows[place], highs[place]), rtol=1e-9, atol=1e-12):
+            raise AssertionError(
+                f"{exam.name}: {interval} is Keju's, not {lows[place], highs[place]}"
+            )
     return float(((lows <= truth) & (truth <= highs)).mean())
 
 
-def _sat(exam: Exam, share: float, draws: int, chance: Generator) -> tuple[float, Floats]:
+def _draw_sample(
+    exam: SimulatedExam, share: float, draws: int, chance: Generator
+) -> tuple[float, Floats]:
     """The true mean, and the scores of all items (draws by items), part after part.
 
     Subsets are the same in all draws, clusters are drawn anew.
@@ -273,14 +289,14 @@ def _sizes(n: int, parts: int) -> Ints:
     return np.full(parts, n // parts) + (np.arange(parts) < n % parts)
 
 
-def _own_ends(exam: Exam, parts: Sequence[Sequence[float]]) -> tuple[float, float]:
+def _own_ends(exam: SimulatedExam, parts: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Keju's own interval of the scores of each part."""
     population = POPULATION if exam.drawn_from else 0
     gathered = [ItemValues(clustered=bool(exam.clusters)) for _ in range(exam.strata)]
     for place, values in enumerate(parts):
         for value in values:
             gathered[0 if exam.clusters else place].add(value, str(place), draws=exam.repeats)
-    strata = [own for each in gathered if (own := each.stratum(population)) is not None]
+    strata = [stratum for group in gathered if (stratum := group.stratum(population)) is not None]
     interval = estimate(strata, [1 / len(strata)] * len(strata)).ci95
     assert interval is not None
     return interval
@@ -289,24 +305,24 @@ def _own_ends(exam: Exam, parts: Sequence[Sequence[float]]) -> tuple[float, floa
 # `keju.stats.estimate.stratified_mean` for many draws at once; `_covered` compares the two.
 
 
-def ends(exam: Exam, values: Floats) -> tuple[Floats, Floats]:
+def ends(exam: SimulatedExam, values: Floats) -> tuple[Floats, Floats]:
     """The ends of the intervals of many draws (rows) of an exam."""
     parts = np.ones(1, int) * exam.n if exam.clusters else _sizes(exam.n, exam.strata)
     weight = 1 / len(parts)
-    means, seconds = (_sums(own, parts) / parts for own in (values, values**2))
+    means, seconds = (_sums(part, parts) / parts for part in (values, values**2))
     value = means.mean(1)
-    alike = float((weight**2 / parts).sum())
+    equal_weights = float((weight**2 / parts).sum())
     total = parts + BORROWED
     centre = (parts * means + BORROWED * value[:, None]) / total
     spread = (parts * seconds + BORROWED * seconds.mean(1)[:, None]) / total - centre**2
-    left = 1 - (parts + 2 * BORROWED * weight + BORROWED**2 * alike) / total**2
-    lent = np.maximum(0, spread) / left
+    remaining = 1 - (parts + 2 * BORROWED * weight + BORROWED**2 * equal_weights) / total**2
+    borrowed_spread = np.maximum(0, spread) / remaining
     unseen = 1 - parts / POPULATION if exam.drawn_from else np.ones(len(parts))
     scale = weight**2 * unseen / parts
-    items, variance = 1 / scale.sum(), (scale * lent).sum(1)
+    items, variance = 1 / scale.sum(), (scale * borrowed_spread).sum(1)
     answers = np.full(len(value), items * exam.repeats)
     with np.errstate(divide="ignore", invalid="ignore"):
-        size = value * (1 - value) / (1 - alike) / variance
+        size = value * (1 - value) / (1 - equal_weights) / variance
     size = np.where(np.isclose(size, items, rtol=1e-12, atol=0), items, size)
     binary = ((values == 0) | (values == 1)).all(1)
     size = np.where(binary, size, np.minimum(size, answers))
@@ -319,13 +335,17 @@ def ends(exam: Exam, values: Floats) -> tuple[Floats, Floats]:
         return bunched_ends(value, answers, items, answers / effective, z)
     sizes, count = exam.sizes, exam.clusters
     unequal = imbalance([float(size) for size in sizes])
-    apart = (_sums(values, sizes) - sizes * value[:, None]) / exam.n
+    deviations = (_sums(values, sizes) - sizes * value[:, None]) / exam.n
     alone = (seconds[:, 0] - value**2) / (exam.n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        deff = count / (count - 1) * (apart**2).sum(1) / alone
-    seen = np.where(certain | (alone < 1e-15), 1.0, deff).clip(1)
-    most = np.maximum(seen, answers / unequal.effective)
-    effect = np.where(seen > 1, np.minimum(seen * unequal.factor, most), seen)
+        deff = count / (count - 1) * (deviations**2).sum(1) / alone
+    observed_effect = np.where(certain | (alone < 1e-15), 1.0, deff).clip(1)
+    largest_effect = np.maximum(observed_effect, answers / unequal.effective)
+    effect = np.where(
+        observed_effect > 1,
+        np.minimum(observed_effect * unequal.factor, largest_effect),
+        observed_effect,
+    )
     z = z + np.maximum(0, student_t_quantile(0.975, unequal.df) - z) * (1 - effect**-2)
     return bunched_ends(value, answers, unequal.effective, answers / (effective / effect), z)
 
@@ -342,11 +362,13 @@ def bunched_ends(
     """`keju.stats.intervals.bunched_wilson` of many draws at once."""
     rare = np.minimum(share, 1 - share) * size / deff
     hidden = abs(1 - 2 * share) * TELLING / (rare + TELLING)
-    most = np.maximum(1, size / bunches)
-    feared = np.minimum(deff + FEARED_CORRELATION * (most - 1) * hidden, np.maximum(deff, most))
-    few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
-    moved = (feared / deff - 1) * few**6
-    near = _wilson_ends(share, size / deff, z - moved / (1 + moved) * (z - Z90))
+    largest_bunch = np.maximum(1, size / bunches)
+    feared = np.minimum(
+        deff + FEARED_CORRELATION * (largest_bunch - 1) * hidden, np.maximum(deff, largest_bunch)
+    )
+    quantile_ratio = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
+    extra = (feared / deff - 1) * quantile_ratio**6
+    near = _wilson_ends(share, size / deff, z - extra / (1 + extra) * (z - Z90))
     far = _wilson_ends(share, size / feared, z)
     below = share <= 0.5
     return np.where(below, near[0], far[0]), np.where(below, far[1], near[1])
@@ -358,22 +380,22 @@ def _wilson_ends(share: Floats, n: Floats, z: Floats) -> tuple[Floats, Floats]:
     half = z / (1 + spread) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     low, high, rarest = centre - half, centre + half, -math.log(0.95)
     low = low - np.maximum(0, low - rarest * share) * (2 - share * n).clip(0, 1)
-    rest = 1 - share
-    high = high + np.maximum(0, 1 - rarest * rest - high) * (2 - rest * n).clip(0, 1)
+    complement = 1 - share
+    high = high + np.maximum(0, 1 - rarest * complement - high) * (2 - complement * n).clip(0, 1)
     low, high = np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)
     return low.clip(0, 1), high.clip(0, 1)
 
 
 def _judged(exam: Judged, share: float, chance: Generator) -> bool:
     """Whether the corrected interval holds the share; the judge is measured anew."""
-    called = share * exam.sensitivity + (1 - share) * (1 - exam.specificity)
+    called_share = share * exam.sensitivity + (1 - share) * (1 - exam.specificity)
     judge = JudgeQuality(
         chance.binomial(exam.positives, exam.sensitivity) / exam.positives,
         chance.binomial(exam.negatives, exam.specificity) / exam.negatives,
         exam.positives,
         exam.negatives,
     )
-    low, high = rogan_gladen(chance.binomial(exam.n, called) / exam.n, exam.n, judge).interval
+    low, high = rogan_gladen(chance.binomial(exam.n, called_share) / exam.n, exam.n, judge).interval
     return low <= share <= high
 
 
@@ -389,12 +411,12 @@ def main() -> None:
     print("|---|---|---|---|")
     with ProcessPoolExecutor(args.workers) as pool:
         exams = [exam for exam in grid() if args.only in exam.name][:: args.every]
-        found = []
-        for own in pool.map(partial(coverage, draws=args.draws), exams):
-            print(own.row(), flush=True)
-            found.append(own)
+        coverages = []
+        for result in pool.map(partial(coverage, draws=args.draws), exams):
+            print(result.row(), flush=True)
+            coverages.append(result)
     print("\n| exams | sizes | least at one share (n ≥ 10) | means, n ≥ 30 | means, n < 30 |")
-    print("|---|---|---|---|---|", *joined(found), sep="\n")
+    print("|---|---|---|---|---|", *joined(coverages), sep="\n")
     early.print_table(args.workers)
 
 

@@ -43,7 +43,7 @@ def measure() -> Iterator[Row]:
                 in_child(mixed_load, seed=seed, number=number, cached=cached).value
                 for seed in range(ROUNDS)
             ]
-            ratio = statistics.median(taken["seconds"] / taken["ideal"] for taken in rounds)
+            ratio = statistics.median(timing["seconds"] / timing["ideal"] for timing in rounds)
             seconds, ideal = (statistics.median(t[key] for t in rounds) for key in rounds[0])
             reported = "with" if cached else "without"
             yield Row(
@@ -87,11 +87,11 @@ def mixed_load(seed: int, number: int, cached: int) -> dict[str, float]:
 
     class Sleeper(Model):
         name = "sleeper"
-        asked = 0
+        requests_seen = 0
 
         async def ask(self, request: Request, *, timeout: float) -> Reply:
-            self.asked += 1
-            await asyncio.sleep(times[self.asked - 1])
+            self.requests_seen += 1
+            await asyncio.sleep(times[self.requests_seen - 1])
             usage = Usage(input=200, output=10, cached=cached)
             return Reply("So the answer is (A).", finish="stop", usage=usage)
 
@@ -112,5 +112,5 @@ def mixed_load(seed: int, number: int, cached: int) -> dict[str, float]:
         engine = Engine(channel, [queue], journal)
         started = perf_counter()
         asyncio.run(engine.run())
-        taken = perf_counter() - started
-    return {"seconds": taken, "ideal": ideal_seconds(times, load.slots)}
+        timings = perf_counter() - started
+    return {"seconds": timings, "ideal": ideal_seconds(times, load.slots)}

@@ -29,24 +29,26 @@ def measure() -> Iterator[Row]:
     with constant_endpoint() as plain, constant_endpoint(CALLING) as calling:
 
         def turn() -> float:
-            return _each(session, exam.settings | {"model": "constant", "api_url": calling})
+            return _per_request(session, exam.settings | {"model": "constant", "api_url": calling})
 
         def request() -> float:
-            return _each(plain_session, exam.settings | {"model": "constant", "api_url": plain})
+            return _per_request(
+                plain_session, exam.settings | {"model": "constant", "api_url": plain}
+            )
 
         sides = alternate(ROUNDS, turn, request)
     yield Row(
         f"tools: CPU a turn with a call, {TURNS + 1} turns, {IN_FLIGHT} in flight",
-        f"{sides.ours * 1e6:.0f} µs",
-        f"{LIMIT:g}x of {sides.other * 1e6:.0f} µs plain",
+        f"{sides.keju * 1e6:.0f} µs",
+        f"{LIMIT:g}x of {sides.peer * 1e6:.0f} µs plain",
         sides.ratio,
         sides.ratio <= LIMIT,
     )
 
 
-def _each(function: Any, settings: dict[str, Any]) -> float:
-    used = in_child(function, settings=settings)
-    return float(used.value["seconds"] / used.value["requests"])
+def _per_request(function: Any, settings: dict[str, Any]) -> float:
+    usage = in_child(function, settings=settings)
+    return float(usage.value["seconds"] / usage.value["requests"])
 
 
 def plain_session(settings: dict[str, Any]) -> dict[str, float]:
@@ -84,9 +86,9 @@ def _run(settings: dict[str, Any]) -> dict[str, float]:
     from keju import task
     from keju.config import TaskConfig
 
-    with tempfile.TemporaryDirectory() as folder, clock_of_session() as spent:
+    with tempfile.TemporaryDirectory() as folder, clock_of_session() as timings:
         config = TaskConfig(**settings, work_dir=folder, eval_batch_size=IN_FLIGHT)
         finished = task.run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
     (entry,) = finished.document["benchmarks"]
-    return {"seconds": spent[0], "requests": entry["usage"]["requests"]}
+    return {"seconds": timings[0], "requests": entry["usage"]["requests"]}

@@ -28,11 +28,13 @@ def measure() -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "stored"
             in_child(store, folder=str(run), words=words)
-            found = [in_child(look, folder=str(run)).value for _ in range(ROUNDS)]
-        best = {name: min(each[name] for each in found) for name in found[0]}
-        what = f"viewer: first page, {RECORDS:,} {title} replies"
+            timings_by_round = [in_child(look, folder=str(run)).value for _ in range(ROUNDS)]
+        best = {
+            name: min(timings[name] for timings in timings_by_round) for name in timings_by_round[0]
+        }
+        row_title = f"viewer: first page, {RECORDS:,} {title} replies"
         ratio, limit = best["page"] / best["bare"], f"{LIMIT:g}x of {best['bare']:.3f} s bare"
-        yield Row(what, f"{best['page']:.3f} s", limit, ratio, ratio <= LIMIT)
+        yield Row(row_title, f"{best['page']:.3f} s", limit, ratio, ratio <= LIMIT)
         for name, about in FILTERS.items():
             yield Row(f"viewer: {about}, {RECORDS:,} {title} replies", f"{best[name]:.2f} s")
     with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +77,7 @@ def look(folder: str) -> dict[str, float]:
     with Path(folder, "records.jsonl").open("rb", buffering=1 << 20) as lines:
         for line in lines:
             decode(line)
-    taken = {"bare": cpu() - started}
+    timings = {"bare": cpu() - started}
     pages = ViewerPages(RunIndex(Path(folder).parent))
     for name, query in (
         ("page", ""),
@@ -90,8 +92,8 @@ def look(folder: str) -> dict[str, float]:
         scope = {"type": "http", "method": "GET", "headers": [], "path_params": {"run": "stored"}}
         request = Request(scope | {"query_string": query.encode()})
         (pages.samples if query else pages.run)(request)
-        taken[name] = cpu() - started
-    return taken
+        timings[name] = cpu() - started
+    return timings
 
 
 def report(folder: str) -> float:

@@ -119,4 +119,4 @@ def test_every_command_is_measured_on_questions_of_a_file(tmp_path: Path) -> Non
         assert taken is not None
         assert shown.ratio == taken.peak / LIMIT
         assert shown.ok
-        assert "1.0x of a tenth" in shown.what
+        assert "1.0x of a tenth" in shown.title

@@ -70,7 +70,7 @@ def recorded_readings(model: str, data: Path, half: Half | None) -> Iterator[tup
     """What each rule makes of the labelled replies of a model."""
     replies = replies_of(model, data)
     for row in rows_of(model):
-        label = row.known
+        label = row.agreed_label
         if label is not msgspec.UNSET and half in (None, row.half) and row.key in replies:
             yield from read(replies[row.key], row.stratum, label)
 
@@ -93,16 +93,16 @@ def share(readings: list[Reading], sizes: Mapping[str, int], error: str) -> tupl
     strata: dict[str, list[bool]] = defaultdict(list)
     for reading in readings:
         strata[reading.stratum].append(reading.verdict == error)
-    whole = sum(sizes[name] for name in strata)
+    total = sum(sizes[name] for name in strata)
     value = low = high = 0.0
     for name, wrong in strata.items():
-        part, weight = sum(wrong) / len(wrong), sizes[name] / whole
+        part, weight = sum(wrong) / len(wrong), sizes[name] / total
         # A stratum that was read whole leaves no doubt of this kind.
-        rest = math.sqrt(max(0.0, 1 - len(wrong) / sizes[name]))
+        correction = math.sqrt(max(0.0, 1 - len(wrong) / sizes[name]))
         interval = wilson(part, len(wrong))
         value += weight * part
-        low += (weight * rest * (part - interval.low)) ** 2
-        high += (weight * rest * (interval.high - part)) ** 2
+        low += (weight * correction * (part - interval.low)) ** 2
+        high += (weight * correction * (interval.high - part)) ** 2
     return value, Interval(max(0.0, value - math.sqrt(low)), value + math.sqrt(high))
 
 
@@ -141,8 +141,8 @@ def print_written(name: str, half: str | None, data: Path, errors: str) -> None:
     print(f"\n{name}: {len(by_rule[ROBUST])} replies")
     for rule, readings in by_rule.items():
         counts = Counter(reading.verdict for reading in readings)
-        told = "".join(f"{counts[error]:>10} {error}" for error in ERRORS)
-        print(f"  {rule:<20}{told}   of {len(readings)}")
+        cells = "".join(f"{counts[error]:>10} {error}" for error in ERRORS)
+        print(f"  {rule:<20}{cells}   of {len(readings)}")
     print_errors(by_rule.get(errors, []))
 
 

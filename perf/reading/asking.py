@@ -26,51 +26,53 @@ SEED = 20261117
 
 
 @dataclass(frozen=True)
-class Sitting:
+class PromptSet:
     """One way in which questions are put, and to how many questions of each subset."""
 
     name: str
     benchmark: str
     protocol: str
-    each: int
+    per_subset: int
     args: Mapping[str, Any] = field(default_factory=dict)
     temperature: float = 0.0
 
 
 SITTINGS = (
-    Sitting("zero-shot", "bbh", "evalscope", 4, {"few_shot_num": 0}),
-    Sitting("zero-shot-sampled", "bbh", "evalscope", 3, {"few_shot_num": 0}, 0.7),
-    Sitting("three-shot", "bbh", "evalscope", 3),
-    Sitting("paper", "bbh", "paper", 3),
-    Sitting("answer-only", "bbh", "answer-only", 3),
-    Sitting("mcpbr", "bbh", "mcpbr", 3, {}, 0.7),
-    Sitting("zero-shot", "mmlu_pro", "evalscope", 4, {"few_shot_num": 0}),
-    Sitting("zero-shot-sampled", "mmlu_pro", "evalscope", 3, {"few_shot_num": 0}, 0.7),
-    Sitting("three-shot", "mmlu_pro", "evalscope", 3, {"few_shot_num": 3}),
-    Sitting("official", "mmlu_pro", "official", 3),
-    Sitting("official-api", "mmlu_pro", "official-api", 3, {}, 0.7),
-    Sitting("zero-shot", "ceval", "evalscope", 1, {"few_shot_num": 0}),
-    Sitting("two-shot", "ceval", "evalscope", 1, {"few_shot_num": 2}, 0.7),
-    Sitting("opencompass", "ceval", "opencompass", 1, {"few_shot_num": 2}),
-    Sitting("thought", "ceval", "tutorial", 1, {"mode": "cot", "few_shot_num": 0}),
+    PromptSet("zero-shot", "bbh", "evalscope", 4, {"few_shot_num": 0}),
+    PromptSet("zero-shot-sampled", "bbh", "evalscope", 3, {"few_shot_num": 0}, 0.7),
+    PromptSet("three-shot", "bbh", "evalscope", 3),
+    PromptSet("paper", "bbh", "paper", 3),
+    PromptSet("answer-only", "bbh", "answer-only", 3),
+    PromptSet("mcpbr", "bbh", "mcpbr", 3, {}, 0.7),
+    PromptSet("zero-shot", "mmlu_pro", "evalscope", 4, {"few_shot_num": 0}),
+    PromptSet("zero-shot-sampled", "mmlu_pro", "evalscope", 3, {"few_shot_num": 0}, 0.7),
+    PromptSet("three-shot", "mmlu_pro", "evalscope", 3, {"few_shot_num": 3}),
+    PromptSet("official", "mmlu_pro", "official", 3),
+    PromptSet("official-api", "mmlu_pro", "official-api", 3, {}, 0.7),
+    PromptSet("zero-shot", "ceval", "evalscope", 1, {"few_shot_num": 0}),
+    PromptSet("two-shot", "ceval", "evalscope", 1, {"few_shot_num": 2}, 0.7),
+    PromptSet("opencompass", "ceval", "opencompass", 1, {"few_shot_num": 2}),
+    PromptSet("thought", "ceval", "tutorial", 1, {"mode": "cot", "few_shot_num": 0}),
 )
 
 
 def prompts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every prompt, after the set that it belongs to; no question of the first set, none twice."""
-    taken = {row.key.rpartition("/")[2] for row in rows_of(FIRST)}
+    used_ids = {row.key.rpartition("/")[2] for row in rows_of(FIRST)}
     for name in SETS:
         for sitting in SITTINGS:
             exam = exam_of(sitting.benchmark, sitting.protocol, data, **sitting.args)
             free: dict[str, list[Any]] = {}
             for sample in exam.samples:
-                if sample.id not in taken:
+                if sample.id not in used_ids:
                     free.setdefault(sample.subset, []).append(sample)
             dice = random.Random(f"{SEED} {name} {sitting.benchmark} {sitting.name}")
             for sample in (
-                each for own in free.values() for each in dice.sample(own, sitting.each)
+                candidate
+                for candidates in free.values()
+                for candidate in dice.sample(candidates, sitting.per_subset)
             ):
-                taken.add(sample.id)
+                used_ids.add(sample.id)
                 prompt = exam.render(sample)
                 turns = [[turn.role, turn.content] for turn in prompt.messages]
                 yield (

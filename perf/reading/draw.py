@@ -62,8 +62,8 @@ def stratum_of(reply: Written) -> str:
         if name not in _BLIND.get(reply.exam.benchmark, ())
     }
     values = {value for value in read.values() if value is not None}
-    called = list(_CALLED.finditer(text))
-    if len({match[1].casefold() for match in called}) > 1:
+    answer_calls = list(_CALLED.finditer(text))
+    if len({match[1].casefold() for match in answer_calls}) > 1:
         return "two"
     if len(values) > 1:
         return "conflict"
@@ -75,7 +75,9 @@ def stratum_of(reply: Written) -> str:
         return "partial"
     if _echoes(text, sample):
         return "echo"
-    if _QUESTION.search(text) or (called and len(text.rstrip()) - called[0].end() > AFTER):
+    if _QUESTION.search(text) or (
+        answer_calls and len(text.rstrip()) - answer_calls[0].end() > AFTER
+    ):
         return "run-on"
     if len(text.strip()) < SHORT or not text.rstrip().endswith(ENDS):
         return "cut"
@@ -95,17 +97,17 @@ def _echoes(text: str, sample: Sample) -> bool:
     return len({label for label in _LABELLED.findall(text) if label in sample.labels}) >= 3
 
 
-def shares_of(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
+def shares_of(sizes: Mapping[str, int], size: int) -> dict[str, int]:
     """How many to draw of each stratum, `wanted` in all or as many as there are."""
     shares = {name: min(SHARES[name], sizes.get(name, 0)) for name in STRATA}
     for name in STRATA:
-        free = wanted - sum(shares.values())
+        free = size - sum(shares.values())
         shares[name] += max(0, min(free, sizes.get(name, 0) - shares[name]))
     return shares
 
 
-def drawn(
-    replies: Iterable[Written], wanted: int
+def draw_replies(
+    replies: Iterable[Written], size: int
 ) -> tuple[list[tuple[str, Written]], Counter[str]]:
     """The replies drawn, each with its stratum, in a random order; and the size of each stratum."""
     strata: defaultdict[str, list[Written]] = defaultdict(list)
@@ -115,7 +117,7 @@ def drawn(
     dice = random.Random(SEED)
     chosen = [
         (name, reply)
-        for name, share in shares_of(sizes, wanted).items()
+        for name, share in shares_of(sizes, size).items()
         for reply in dice.sample(strata[name], share)
     ]
     dice.shuffle(chosen)
@@ -130,12 +132,12 @@ def main(data: Path, out: Path, *models: str) -> None:
         file.read_bytes() if file.exists() else b"{}"
     )
     for model in models or [recording.model for recording in RECORDINGS]:
-        chosen, sizes = drawn(replies_of(model, data).values(), WANTED)
+        chosen, sizes = draw_replies(replies_of(model, data).values(), WANTED)
         rows = [msgspec.json.encode({"key": reply.key, "stratum": name}) for name, reply in chosen]
         (out / f"{model}.jsonl").write_bytes(b"".join(row + b"\n" for row in rows))
         strata[model] = {name: sizes[name] for name in STRATA if sizes[name]}
-    whole = msgspec.json.format(msgspec.json.encode(strata), indent=1)
-    file.write_bytes(whole + b"\n")
+    document = msgspec.json.format(msgspec.json.encode(strata), indent=1)
+    file.write_bytes(document + b"\n")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Labelled(msgspec.Struct, omit_defaults=True):
         return "reported" if hashlib.sha256(self.key.encode()).digest()[-1] % 2 else "tuning"
 
     @property
-    def known(self) -> str | msgspec.UnsetType | None:
+    def agreed_label(self) -> str | msgspec.UnsetType | None:
         """The label that counts so far."""
         return self.a if self.label is msgspec.UNSET else self.label
 
@@ -65,19 +65,19 @@ def models() -> list[str]:
 
 def enter(folder: Path) -> None:
     """Enter what people wrote down; print how often they agree."""
-    given: dict[str, dict[str, str | None]] = {"a": {}, "b": {}, "c": {}}
+    labels_by_person: dict[str, dict[str, str | None]] = {"a": {}, "b": {}, "c": {}}
     for path in sorted(folder.glob("*.jsonl")):
-        who = path.stem.rpartition(".")[2]
+        person = path.stem.rpartition(".")[2]
         for row in map(msgspec.json.decode, path.read_bytes().splitlines()):
-            given[who][row["id"]] = row["label"]
+            labels_by_person[person][row["id"]] = row["label"]
     for model in models():
         rows, agreement = rows_of(model), Counter[str]()
         for row in rows:
             name = opaque(row.key)
-            if not any(name in labels for labels in given.values()):
+            if not any(name in labels for labels in labels_by_person.values()):
                 continue
-            row.a, row.b = (given[who].get(name, msgspec.UNSET) for who in "ab")
-            row.label = given["c"].get(name, row.a if row.a == row.b else msgspec.UNSET)
+            row.a, row.b = (labels_by_person[person].get(name, msgspec.UNSET) for person in "ab")
+            row.label = labels_by_person["c"].get(name, row.a if row.a == row.b else msgspec.UNSET)
             agreement["both" if row.b is not msgspec.UNSET else "one"] += 1
             agreement["disagree"] += row.b is not msgspec.UNSET and row.a != row.b
             agreement["open"] += row.label is msgspec.UNSET
@@ -100,11 +100,11 @@ def write_texts(data: Path, out: Path) -> None:
     for model in models():
         replies = replies_of(model, data)
         for row in rows_of(model):
-            if row.known is msgspec.UNSET or row.key not in replies:
+            if row.agreed_label is msgspec.UNSET or row.key not in replies:
                 continue
             reply = replies[row.key]
             sample, kind = reply.sample, kind_of(reply.sample)
-            stated = row.known
+            stated = row.agreed_label
             if stated not in (None, AMBIGUOUS):
                 stated = value_of(stated, kind, sample) or f"no valid answer: {stated}"
             facts: dict[str, Any] = {"key": row.key, "stratum": row.stratum, "label": stated}

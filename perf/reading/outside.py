@@ -172,8 +172,8 @@ _OPTION = re.compile(r"(?:^|\s)([A-D])[.．、]\s*")
 def question_with_options(text: str) -> Sample:
     """A question whose options are part of its text, taken apart; the last run of A to D counts."""
     starts = list(_OPTION.finditer(text))
-    for first in reversed([at for at, match in enumerate(starts) if match[1] == "A"]):
-        run = list(_run(starts[first:]))
+    for first_option in reversed([at for at, match in enumerate(starts) if match[1] == "A"]):
+        run = list(_run(starts[first_option:]))
         if len(run) == 4:
             ends = [match.start() for match in run[1:]] + [len(text)]
             choices = tuple(text[m.end() : end].strip() for m, end in zip(run, ends, strict=True))
@@ -186,12 +186,12 @@ def question_with_options(text: str) -> Sample:
 
 def _run(starts: list[re.Match[str]]) -> Iterator[re.Match[str]]:
     """The first A, the next B, the next C and the next D."""
-    wanted = iter("ABCD")
-    label = next(wanted)
+    letters = iter("ABCD")
+    label = next(letters)
     for match in starts:
         if match[1] == label:
             yield match
-            label = next(wanted, "")
+            label = next(letters, "")
 
 
 def print_polarity(path: Path, data: Path) -> None:

@@ -44,7 +44,7 @@ def opaque(key: str) -> str:
     return hashlib.sha256(f"label {key}".encode()).hexdigest()[:8]
 
 
-def shown(reply: Written, number: str) -> str:
+def as_packet_entry(reply: Written, number: str) -> str:
     """One reply as a labeller sees it."""
     sample, kind = reply.sample, kind_of(reply.sample)
     labels = f" ({sample.labels[0]} to {sample.labels[-1]})" if sample.choices else ""
@@ -70,21 +70,21 @@ def without_loops(text: str) -> str:
     if len(text) <= TAIL * 2:
         return text
     body, end = text[:-TAIL], text[-TAIL:]
-    seen: Counter[str] = Counter()
-    kept: list[str] = []
+    occurrences: Counter[str] = Counter()
+    pieces: list[str] = []
     left_out = 0
     for piece in _pieces(body):
-        seen[piece.strip()] += 1
-        if piece.strip() and seen[piece.strip()] > OFTEN:
+        occurrences[piece.strip()] += 1
+        if piece.strip() and occurrences[piece.strip()] > OFTEN:
             left_out += 1
             continue
         if left_out:
-            kept.append(f"[… {left_out} sentences left out that all stand above …] ")
+            pieces.append(f"[… {left_out} sentences left out that all stand above …] ")
             left_out = 0
-        kept.append(piece)
+        pieces.append(piece)
     if left_out:
-        kept.append(f"[… {left_out} sentences left out that all stand above …] ")
-    start = "".join(kept)
+        pieces.append(f"[… {left_out} sentences left out that all stand above …] ")
+    start = "".join(pieces)
     if len(start) <= HEAD + 400:
         return start + end
     gap = [piece for piece in _pieces(start[HEAD:]) if _TELLING.search(piece)]
@@ -102,11 +102,13 @@ def main(data: Path, keys: Path, out: Path, size: int) -> None:
     """Write the packets of all models."""
     out.mkdir(parents=True, exist_ok=True)
     for file in sorted(keys.glob("*.jsonl")):
-        wanted = [msgspec.json.decode(line)["key"] for line in file.read_bytes().splitlines()]
-        found = replies_of(file.stem, data)
-        for start in range(0, len(wanted), size):
-            part, number = wanted[start : start + size], start // size + 1
-            texts = [shown(found[key], f"{i}/{len(part)}") for i, key in enumerate(part, 1)]
+        wanted_keys = [msgspec.json.decode(line)["key"] for line in file.read_bytes().splitlines()]
+        replies = replies_of(file.stem, data)
+        for start in range(0, len(wanted_keys), size):
+            part, number = wanted_keys[start : start + size], start // size + 1
+            texts = [
+                as_packet_entry(replies[key], f"{i}/{len(part)}") for i, key in enumerate(part, 1)
+            ]
             (out / f"{file.stem}-{number}.txt").write_text("\n".join(texts))
 
 

@@ -40,7 +40,7 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recording:
+class ReplyFile:
     """The recorded replies of one model, and how it was asked."""
 
     model: str
@@ -52,22 +52,22 @@ class Recording:
 
 
 RECORDINGS = (
-    Recording(
+    ReplyFile(
         "code-davinci-002", "bbh", "paper", "golden/bbh/code-davinci-002_cot_predictions.jsonl.gz"
     ),
-    Recording(
+    ReplyFile(
         "Meta-Llama-3.1-8B-Instruct",
         "mmlu_pro",
         "official",
         "golden/mmlu_pro/Meta-Llama-3_1-8B-Instruct_predictions.jsonl.gz",
     ),
-    Recording(
+    ReplyFile(
         "Mistral-7B-v0.1",
         "mmlu_pro",
         "official",
         "golden/mmlu_pro/Mistral-7B-v0.1_predictions.jsonl.gz",
     ),
-    Recording(
+    ReplyFile(
         "gpt-4o",
         "bixbench",
         "official",
@@ -77,19 +77,19 @@ RECORDINGS = (
 )
 
 OTHERS = (
-    Recording(
+    ReplyFile(
         "code-davinci-002 (answer only)",
         "bbh",
         "answer-only",
         "golden/bbh/code-davinci-002_answer_only_predictions.jsonl.gz",
     ),
-    Recording(
+    ReplyFile(
         "Yi-6b-Chat",
         "mmlu_pro",
         "official",
         "recorded/mmlu_pro/Yi-6b-Chat_predictions.jsonl.gz",
     ),
-    Recording(
+    ReplyFile(
         "Llama-3.2-3B-Instruct",
         "bbh",
         "paper",
@@ -99,7 +99,7 @@ OTHERS = (
 """Recordings without labels of the corpus, next to `RECORDINGS`."""
 
 
-def recorded(recording: Recording, data: Path) -> Iterator[Written]:
+def recorded(recording: ReplyFile, data: Path) -> Iterator[Written]:
     """All replies of a recording, in the order of the file."""
     exam = exam_of(recording.benchmark, recording.protocol, data, **recording.args)
     for place, row, _ in Predictions(exam, data / recording.file):

@@ -55,19 +55,19 @@ def reply(batch: list[dict[str, Any]], tokenizer: Any, net: Any) -> list[str]:
     words = [as_text(row, tokenizer) for row in batch]
     tokens = tokenizer(words, return_tensors="pt", padding=True, add_special_tokens=False)
     heat = batch[0]["temperature"]
-    how = {"do_sample": True, "temperature": heat, "top_k": 0, "top_p": 1.0} if heat else {}
+    sampling = {"do_sample": True, "temperature": heat, "top_k": 0, "top_p": 1.0} if heat else {}
     torch.manual_seed(SEED)
     ends = [tokenizer.convert_tokens_to_ids(end) for end in ("<|im_end|>", "<|endoftext|>")]
     with torch.inference_mode():
-        given = net.generate(
+        output = net.generate(
             **tokens.to("cuda"),
             max_new_tokens=LONGEST,
             eos_token_id=ends,
             pad_token_id=tokenizer.pad_token_id,
-            **({"do_sample": False} | how),
+            **({"do_sample": False} | sampling),
         )
     texts = tokenizer.batch_decode(
-        given[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True
+        output[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True
     )
     for place, row in enumerate(batch):
         for stop in row["stop"]:
@@ -82,20 +82,20 @@ def main(model: Path, prompts: Path, out: Path) -> None:
     sizes = {row["key"]: len(tokenizer(as_text(row, tokenizer))["input_ids"]) for row in rows}
     fitting = [row for row in rows if sizes[row["key"]] + LONGEST <= CONTEXT]
     fitting.sort(key=lambda row: (row["temperature"], sizes[row["key"]]))
-    given: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for heat in sorted({row["temperature"] for row in fitting}):
-        same = [row for row in fitting if row["temperature"] == heat]
-        for start in range(0, len(same), BATCH):
-            batch = same[start : start + BATCH]
+        same_heat = [row for row in fitting if row["temperature"] == heat]
+        for start in range(0, len(same_heat), BATCH):
+            batch = same_heat[start : start + BATCH]
             for row, text in zip(batch, reply(batch, tokenizer, net), strict=True):
-                given[row["key"]] = text.strip()
+                texts[row["key"]] = text.strip()
     with out.open("w") as stream:
         for row in rows:
-            if given.get(row["key"]):
-                kept = {name: row[name] for name in ("key", "benchmark", "protocol", "args")}
-                kept["text"] = given[row["key"]]
-                print(json.dumps(kept, ensure_ascii=False), file=stream)
-    print(prompts.name, len(rows), "prompts,", sum(map(bool, given.values())), "replies")
+            if texts.get(row["key"]):
+                written_row = {name: row[name] for name in ("key", "benchmark", "protocol", "args")}
+                written_row["text"] = texts[row["key"]]
+                print(json.dumps(written_row, ensure_ascii=False), file=stream)
+    print(prompts.name, len(rows), "prompts,", sum(map(bool, texts.values())), "replies")
 
 
 if __name__ == "__main__":

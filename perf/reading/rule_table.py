@@ -17,7 +17,7 @@ from keju.answers.segments import split_thinking
 from perf.reading.replies import OTHERS, RECORDINGS, Written, embedded, recorded
 
 
-class Cell(NamedTuple):
+class RuleCell(NamedTuple):
     """What one rule did with the replies of one model."""
 
     decided: int
@@ -39,11 +39,11 @@ class Counts:
         self._decided[rule][subset] += 1
         self._right[rule][subset] += right
 
-    def cells(self) -> Iterator[tuple[str, Cell]]:
+    def cells(self) -> Iterator[tuple[str, RuleCell]]:
         """Yield each rule with its cell."""
         for rule, subsets in self._decided.items():
             n = subsets.total()
-            yield rule, Cell(n, self._right[rule].total() / n, self._strict(subsets))
+            yield rule, RuleCell(n, self._right[rule].total() / n, self._strict(subsets))
 
     def _strict(self, subsets: Mapping[str, int]) -> float | None:
         """What the rule's share would be if it were right as often as the marker is."""
@@ -69,7 +69,7 @@ def counts_of(replies: Iterable[Written]) -> Counts:
 
 def print_rules(data: Path) -> None:
     """Print the table of rules and models."""
-    columns: dict[str, dict[str, Cell]] = {}
+    columns: dict[str, dict[str, RuleCell]] = {}
     for recording in (*RECORDINGS, *OTHERS):
         if (data / recording.file).is_file():
             columns[recording.model] = dict(counts_of(recorded(recording, data)).cells())
@@ -83,5 +83,5 @@ def print_rules(data: Path) -> None:
         models = [(name, cells[rule]) for name, cells in columns.items() if rule in cells]
         print(f"  {rule}: {total:,} replies of {len(models)} models")
         for name, (decided, right, strict) in models:
-            beside = "" if strict is None else f" (strict {strict:.1%})"
-            print(f"    {name:<32}{decided:>8,}{right:>9.1%}{beside}")
+            strict_note = "" if strict is None else f" (strict {strict:.1%})"
+            print(f"    {name:<32}{decided:>8,}{right:>9.1%}{strict_note}")

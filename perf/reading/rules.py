@@ -56,7 +56,7 @@ _LM_EVAL_ZERO_SHOT = re.compile(
 _LM_EVAL_LETTER = re.compile(r"answer is \(?([A-J])\)?")
 
 
-def _first(pattern: re.Pattern[str]) -> Rule:
+def _first_match(pattern: re.Pattern[str]) -> Rule:
     def read(text: str, _: Sample) -> str | None:
         match = pattern.search(text)
         return match[1].strip() if match else None
@@ -85,7 +85,9 @@ _INSPECT = (
 
 
 def _inspect_choice(text: str, _: Sample) -> str | None:
-    match = next((found for pattern in _INSPECT if (found := pattern.search(text))), None)
+    match = next(
+        (option_match for pattern in _INSPECT if (option_match := pattern.search(text))), None
+    )
     return match[1].strip() if match else None
 
 
@@ -103,14 +105,14 @@ def _inspect_bbh(text: str, sample: Sample) -> str | None:
 
 _OTHERS: Mapping[str, Mapping[str, Rule]] = {
     "bbh": {
-        "lm-eval few-shot": _first(_LM_EVAL_FEW_SHOT),
-        "lm-eval zero-shot": _first(_LM_EVAL_ZERO_SHOT),
+        "lm-eval few-shot": _first_match(_LM_EVAL_FEW_SHOT),
+        "lm-eval zero-shot": _first_match(_LM_EVAL_ZERO_SHOT),
         "opencompass": _opencompass_bbh,
         "inspect": _inspect_bbh,
     },
     "mmlu_pro": {
-        "lm-eval": _first(_LM_EVAL_LETTER),
-        "opencompass": _first(_OPENCOMPASS_COLON),
+        "lm-eval": _first_match(_LM_EVAL_LETTER),
+        "opencompass": _first_match(_OPENCOMPASS_COLON),
         "inspect": _inspect_choice,
     },
     "ceval": {"inspect": _inspect_choice},

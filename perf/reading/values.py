@@ -51,6 +51,6 @@ def value_of(written: str | None, kind: str, sample: Sample) -> str | None:
         return brackets if brackets and set(brackets) <= set("()[]{}<>") else None
     if kind == "words":
         words = text.removesuffix(".").replace(",", " ").lower().split()
-        wanted = sample.text.rpartition("List: ")[2].lower().split()
-        return " ".join(words) if sorted(words) == sorted(wanted) else None
+        list_words = sample.text.rpartition("List: ")[2].lower().split()
+        return " ".join(words) if sorted(words) == sorted(list_words) else None
     return " ".join(text.removesuffix(".").casefold().split()) or None

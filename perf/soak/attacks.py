@@ -56,7 +56,7 @@ def took(mib): print("<<mark>> took", int(mib))
 """
 
 
-class Attack(NamedTuple):
+class SandboxAttack(NamedTuple):
     """An attempt: its cells, and how they may end."""
 
     name: str
@@ -65,9 +65,9 @@ class Attack(NamedTuple):
     expects: str = "alive"
 
 
-def attacks() -> list[Attack]:
+def attacks() -> list[SandboxAttack]:
     """The list, in its order."""
-    made = []
+    attack_list = []
     for part in LIST.read_text("utf-8").split("\n>> ")[1:]:
         head, _, body = part.partition("\n")
         name, _, about = head.partition(": ")
@@ -75,8 +75,8 @@ def attacks() -> list[Attack]:
         if body.startswith("expects: "):
             line, _, body = body.partition("\n")
             expects = line.removeprefix("expects: ")
-        made.append(Attack(name, about, tuple(body.split("\n----\n")), expects))
-    return made
+        attack_list.append(SandboxAttack(name, about, tuple(body.split("\n----\n")), expects))
+    return attack_list
 
 
 class Host(NamedTuple):
@@ -102,8 +102,8 @@ def host(folder: Path) -> Iterator[Host]:
         _unix(str(folder / "host.sock")),
         _unix(f"\0{name}"),
     ]
-    for each in listening:
-        threading.Thread(target=_accept, args=(each, visits), daemon=True).start()
+    for listener in listening:
+        threading.Thread(target=_accept, args=(listener, visits), daemon=True).start()
     words = {
         **{"name": name, "secret": str(secret), "folder": str(folder), "variable": variable},
         **{"pid": str(sleeper.pid), "keju": str(os.getpid()), "prefix": sys.prefix},
@@ -116,15 +116,15 @@ def host(folder: Path) -> Iterator[Host]:
     finally:
         sleeper.kill()
         sleeper.wait()
-        for each in listening:
-            each.close()
+        for listener in listening:
+            listener.close()
 
 
 def _unix(place: str) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(place)
-    made.listen()
-    return made
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(place)
+    server.listen()
+    return server
 
 
 def _accept(listening: socket.socket, visits: list[str]) -> None:
@@ -143,7 +143,7 @@ def _address() -> str:
     return "127.0.0.1"
 
 
-class _Seen(PythonToolbox):
+class _RecordingToolbox(PythonToolbox):
     """The tool, and the results of its cells as Keju has them."""
 
     def __init__(self, bench: Workspace) -> None:
@@ -151,22 +151,22 @@ class _Seen(PythonToolbox):
         self.results: list[CellResult] = []
         run = bench.run
 
-        async def kept(code: str) -> CellResult:
+        async def run_and_record(code: str) -> CellResult:
             self.results.append(await run(code))
             return self.results[-1]
 
-        bench.run = kept  # type: ignore[method-assign]
+        bench.run = run_and_record  # type: ignore[method-assign]
 
 
-async def attempt(attack: Attack, workspaces: Workspaces, target: Host) -> list[str]:
+async def attempt(attack: SandboxAttack, workspaces: Workspaces, target: Host) -> list[str]:
     """Run one attempt as an episode; return what went wrong."""
     wrong: list[str] = []
     texts: list[str] = []
-    began = time.monotonic()
+    started = time.monotonic()
     visits = len(target.visits)
     try:
         async with workspaces.episode() as bench:
-            box = _Seen(bench)
+            box = _RecordingToolbox(bench)
             for cell in (PRELUDE, *attack.cells):
                 for name, value in target.words.items():
                     cell = cell.replace(f"<<{name}>>", value)
@@ -176,22 +176,22 @@ async def attempt(attack: Attack, workspaces: Workspaces, target: Host) -> list[
                     texts.append(render_listing(await bench.tree()))
             results = box.results
         json.dumps(box.facts())
-    except ToolsLost as lost:
-        return [f"not graded: {lost.message}"]
+    except ToolsLost as loss:
+        return [f"not graded: {loss.message}"]
     except Exception as error:
         return [f"error of Keju: {error!r}"]
-    wrong += _said(attack, results, texts, target)
+    wrong += _wrong_endings(attack, results, texts, target)
     if target.sleeper.poll() is not None:
         wrong.append("a process of the host was ended")
     if len(target.visits) > visits:
         wrong.append(f"a socket of the host was reached: {target.visits[-1]}")
-    if (seconds := time.monotonic() - began) > SLOWEST + 20 * len(attack.cells):
+    if (seconds := time.monotonic() - started) > SLOWEST + 20 * len(attack.cells):
         wrong.append(f"took {seconds:.0f} s")
-    return [*dict.fromkeys(wrong), *_left(target)]
+    return [*dict.fromkeys(wrong), *_orphans(target)]
 
 
-def _said(
-    attack: Attack, results: list[CellResult], texts: list[str], target: Host
+def _wrong_endings(
+    attack: SandboxAttack, results: list[CellResult], texts: list[str], target: Host
 ) -> Iterator[str]:
     """What the attempt reported, and whether it ended as it may."""
     mark, secret = target.words["mark"], f"secret of the host {target.words['name']}"
@@ -199,28 +199,32 @@ def _said(
         for line in text.splitlines():
             if f"{mark} got" in line or secret in line or target.words["variable"] in line:
                 yield f"reached: {line[:200]}"
-            took = re.search(rf"{mark} took (\d+)", line)  # ``3f… took 640``
-            if took and int(took[1]) > BEYOND:
-                yield f"held {took[1]} MiB"
+            duration = re.search(rf"{mark} took (\d+)", line)  # ``3f… took 640``
+            if duration and int(duration[1]) > BEYOND:
+                yield f"held {duration[1]} MiB"
         if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text):  # what could drive a terminal
             yield f"a control character in {text[:80]!r}"
         if f"{target.words['name']}-secret" in text and attack.expects == "list":
             yield "the host's folder was listed"
-    ended = {"dead" for result in results if result.died}
-    ended |= {"late" for result in results if result.timed_out}
-    wanted = set(attack.expects.split(", "))
-    if wanted & {"alive", "list"} and results[-1].died and "still here" not in results[-1].text:
+    endings = {"dead" for result in results if result.died}
+    endings |= {"late" for result in results if result.timed_out}
+    expected_endings = set(attack.expects.split(", "))
+    if (
+        expected_endings & {"alive", "list"}
+        and results[-1].died
+        and "still here" not in results[-1].text
+    ):
         yield f"the kernel died: {results[-1].died}, {results[-1].text[-300:]!r}"
-    if wanted <= {"dead", "late"} and not ended & wanted:
-        yield f"ended as {sorted(ended)} {results[-1].text[-200:]!r}"
+    if expected_endings <= {"dead", "late"} and not endings & expected_endings:
+        yield f"ended as {sorted(endings)} {results[-1].text[-200:]!r}"
 
 
-def _left(target: Host) -> Iterator[str]:
+def _orphans(target: Host) -> Iterator[str]:
     """Processes of an episode that is over."""
-    wanted = b"sleep\0" + target.words["sleep"].encode()
+    marker = b"sleep\0" + target.words["sleep"].encode()
     for pid in read_processes():
         with suppress(OSError):
-            if wanted in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if marker in Path(f"/proc/{pid}/cmdline").read_bytes():
                 yield f"process {pid} is left"
 
 
@@ -229,9 +233,9 @@ async def rounds(
 ) -> dict[str, list[str]]:
     """Run the attempts in random order until time is up; what went wrong, by attempt."""
     settings = Settings.model_validate({**SIZES, "read_only": read_only})
-    chosen = [each for each in attacks() if not names or each.name in names]
+    chosen = [candidate for candidate in attacks() if not names or candidate.name in names]
     order = random.Random(seed)
-    found: dict[str, list[str]] = {each.name: [] for each in chosen}
+    problems: dict[str, list[str]] = {candidate.name: [] for candidate in chosen}
     end = time.monotonic() + 60 * minutes
     with host(folder) as target:
         workspaces = Workspaces(Sandbox(settings, concurrency=2))
@@ -240,22 +244,22 @@ async def rounds(
         try:
             while True:
                 for attack in order.sample(chosen, len(chosen)):
-                    began = time.monotonic()
+                    started = time.monotonic()
                     wrong = await attempt(attack, workspaces, target)
-                    found[attack.name] += wrong
+                    problems[attack.name] += wrong
                     word = "; ".join(wrong) or "held"
-                    print(f"{attack.name} {time.monotonic() - began:.1f} s: {word}", flush=True)
+                    print(f"{attack.name} {time.monotonic() - started:.1f} s: {word}", flush=True)
                     if time.monotonic() > end and not once:
-                        return found
+                        return problems
                 if once or time.monotonic() > end:
-                    return found
+                    return problems
         finally:
             await workspaces.close()
-            if (more := _peak() - grown) > GROWTH:
-                found["keju"] = [f"Keju grew by {more} MiB"]
+            if (growth := _peak() - grown) > GROWTH:
+                problems["keju"] = [f"Keju grew by {growth} MiB"]
             roots = [str(root) for root in workspaces.sandbox.supervisor._roots if root.exists()]
             if roots:
-                found["folders"] = [f"left: {roots}"]
+                problems["folders"] = [f"left: {roots}"]
 
 
 def _peak() -> int:
@@ -267,11 +271,15 @@ def _peak() -> int:
 def main() -> None:
     """Run with minutes, seed, a folder, readable folders (joined by ``:``) and names."""
     minutes, seed, folder, readable, *names = sys.argv[1:]
-    shown = [path for path in readable.split(":") if path]
-    found = asyncio.run(
-        rounds(float(minutes), int(seed), names, Path(folder), shown, minutes == "0")
+    readable_paths = [path for path in readable.split(":") if path]
+    problems_by_attack = asyncio.run(
+        rounds(float(minutes), int(seed), names, Path(folder), readable_paths, minutes == "0")
     )
-    wrong = {name: list(dict.fromkeys(problems)) for name, problems in found.items() if problems}
+    wrong = {
+        name: list(dict.fromkeys(problems))
+        for name, problems in problems_by_attack.items()
+        if problems
+    }
     print(json.dumps(wrong, indent=1))
     sys.exit(bool(wrong))
 

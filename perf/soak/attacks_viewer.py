@@ -59,17 +59,17 @@ class Viewer:
                 limited, stdout=subprocess.PIPE, stderr=errors, text=True
             )
         assert self.process.stdout is not None
-        self.message, self.seen = "", 0
-        while not (found := re.search(r"http://[^/\s]+:(\d+)/(\S*)", self.message)):
+        self.message, self.seen_lines = "", 0
+        while not (address := re.search(r"http://[^/\s]+:(\d+)/(\S*)", self.message)):
             line = self.process.stdout.readline()
             if not line:
                 raise AssertionError(f"the viewer did not start: {self.errors.read_text()}")
             self.message += line
-        self.port, self.token = int(found[1]), found[2]
+        self.port, self.token = int(address[1]), address[2]
 
     def raw(self, data: bytes, limit: float = 60.0) -> Answer:
         """Send bytes and return what comes back."""
-        began, body = time.monotonic(), bytearray()
+        started, body = time.monotonic(), bytearray()
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 10) as link:
             link.settimeout(limit)
             link.sendall(data)
@@ -77,7 +77,7 @@ class Viewer:
                 body += piece
         status = re.match(rb"HTTP/1\.1 (\d{3})", bytes(body))  # ``HTTP/1.1 200 OK``
         text = body.decode("utf-8", "replace")
-        return Answer(int(status[1]) if status else 0, text, time.monotonic() - began)
+        return Answer(int(status[1]) if status else 0, text, time.monotonic() - started)
 
     def get(self, path: str, limit: float = 60.0, **headers: str) -> Answer:
         """Ask for an address."""
@@ -88,15 +88,17 @@ class Viewer:
 
     def memory(self) -> tuple[int, int]:
         """MiB of the viewer, and of it with its children."""
-        seen = read_processes()
-        alone = seen[self.process.pid].resident >> 20
-        tree = sum(seen[pid].resident for pid in descendants(self.process.pid, seen)) >> 20
+        processes = read_processes()
+        alone = processes[self.process.pid].resident >> 20
+        tree = (
+            sum(processes[pid].resident for pid in descendants(self.process.pid, processes)) >> 20
+        )
         return alone, alone + tree
 
     def children(self) -> int:
         """How many processes it has started that still run."""
-        seen = read_processes()
-        return sum(seen[pid].state != "Z" for pid in descendants(self.process.pid, seen))
+        processes = read_processes()
+        return sum(processes[pid].state != "Z" for pid in descendants(self.process.pid, processes))
 
     def stop(self) -> Problems:
         """End it as Ctrl-C does."""
@@ -113,7 +115,7 @@ class Viewer:
     def complaints(self) -> str:
         """What it has written to the terminal since the last look, except for its address."""
         lines = self.errors.read_text().splitlines()
-        new, self.seen = lines[self.seen :], len(lines)
+        new, self.seen_lines = lines[self.seen_lines :], len(lines)
         return "\n".join(line for line in new if "http://" not in line).strip()
 
 
@@ -131,7 +133,7 @@ def _words(body: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())  # ``<p>text</p>``
 
 
-def where(viewer: Viewer, condition: str, **headers: Any) -> Answer:
+def ask_with_condition(viewer: Viewer, condition: str, **headers: Any) -> Answer:
     return viewer.get(
         f"/runs/plain/samples?{urlencode({'where': condition}, errors='surrogatepass')}", **headers
     )
@@ -204,7 +206,7 @@ def try_cross_site(viewer: Viewer) -> Problems:
         {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"},
         {"Sec_Fetch_Site": "CROSS-SITE"}, {"Sec_Fetch_Site": "x"},
     ):  # fmt: skip
-        answer = where(viewer, "true", **headers)
+        answer = ask_with_condition(viewer, "true", **headers)
         if answer.status != 403:
             yield f"{headers}: {answer.status}"
     for query in ("where=&where=true", "%77here=true", "where=true&where="):
@@ -348,7 +350,7 @@ def try_where_files(viewer: Viewer) -> Problems:
         "query_table('x') IS NULL", "(SELECT 1 FROM query('COPY (SELECT 1) TO ''/tmp/x''')) = 1", "(FROM sniff_csv('/etc/passwd')) IS NULL",
         "(SELECT count(*) FROM pragma_database_list()) > 5", "reply IN (SELECT line FROM read_csv($1))", "$3", "{where}", "*COLUMNS(*)",
     ):  # fmt: skip
-        answer = where(viewer, condition)
+        answer = ask_with_condition(viewer, condition)
         yield from no_internal(answer)
         matched = re.search(r"bbh_snarks_\d+", answer.body)  # ``bbh_snarks_3``
         if matched and "getenv" not in condition:
@@ -366,22 +368,22 @@ def try_where_memory(viewer: Viewer) -> Problems:
         "(WITH RECURSIVE t(s) AS (SELECT 'x' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t) > 0",
         "length(reply || repeat(reply, 100000000)) > 0", "len(list_sort(range(300000000))) > 0",
     ):  # fmt: skip
-        most, done = 0, threading.Event()
+        peak_memory, finished = 0, threading.Event()
 
         def look() -> None:
-            nonlocal most
-            while not done.wait(0.1):  # noqa: B023
+            nonlocal peak_memory
+            while not finished.wait(0.1):  # noqa: B023
                 with suppress(KeyError):
-                    most = max(most, viewer.memory()[1])
+                    peak_memory = max(peak_memory, viewer.memory()[1])
 
         watching = threading.Thread(target=look)
         watching.start()
-        answer = where(viewer, condition)
-        done.set()
+        answer = ask_with_condition(viewer, condition)
+        finished.set()
         watching.join()
         yield from no_internal(answer)
-        if most > MOST_MEMORY:
-            yield f"{condition}: {most} MiB"
+        if peak_memory > MOST_MEMORY:
+            yield f"{condition}: {peak_memory} MiB"
 
 
 def try_where_time(viewer: Viewer) -> Problems:
@@ -391,7 +393,7 @@ def try_where_time(viewer: Viewer) -> Problems:
         "(SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b) > 0",
         "regexp_matches(repeat('a', 100000), '(a*)*b')",
     ):
-        answer = where(viewer, condition)
+        answer = ask_with_condition(viewer, condition)
         yield from no_internal(answer)
         if answer.seconds > 45:
             yield f"{condition}: {answer.seconds:.0f} s"
@@ -444,7 +446,7 @@ def try_where_odd(viewer: Viewer) -> Problems:
         "reply ~ '" + "(" * 3000 + "'", "#1 = 1", "\"#\" >= 0", "rowid = 0", "error('x')", "error('<script>alert(1)</script>')", "1/0 = 1", "CAST('x' AS INT) = 1",
         "random() > 0.5", "pg_sleep(100) IS NULL", "sleep_ms(100000) IS NULL", "SELECT 1", "DELETE FROM x", "$1 IS NULL", "?", "true LIMIT 5", "count(*) > 0", "row_number() OVER () > 0",
     ):  # fmt: skip
-        yield from no_internal(where(viewer, condition))
+        yield from no_internal(ask_with_condition(viewer, condition))
 
 
 # --- clients
@@ -574,13 +576,13 @@ def try_races(viewer: Viewer) -> Problems:
         while not stop.is_set():
             number += 1
             with suppress(OSError):
-                what = order.randrange(6)
+                action = order.randrange(6)
                 path = folder / "records.jsonl"
-                if what == 0:
+                if action == 0:
                     shutil.rmtree(folder)
-                elif what == 1 and path.exists():
+                elif action == 1 and path.exists():
                     os.truncate(path, order.randrange(path.stat().st_size + 1))
-                elif what == 2 and path.exists():
+                elif action == 2 and path.exists():
                     path.unlink()
                 write_quietly(folder, list(mixed(order.randrange(1, 300))))
             time.sleep(0.01)
@@ -608,7 +610,7 @@ def try_races(viewer: Viewer) -> Problems:
 
 def try_token(viewer: Viewer) -> Problems:
     """Open a viewer for other machines without its token, and use the token to lead elsewhere"""
-    other = Viewer(viewer.runs, host="0.0.0.0")
+    open_viewer = Viewer(viewer.runs, host="0.0.0.0")
     try:
         visits: tuple[tuple[str, dict[str, Any]], ...] = (
             ("/", {}),
@@ -621,21 +623,24 @@ def try_token(viewer: Viewer) -> Problems:
             ("/?token=a&token=b", {}),
         )
         for path, headers in visits:
-            answer = other.get(path, **headers)
+            answer = open_viewer.get(path, **headers)
             if answer.status != 401:
                 yield f"{path} {headers}: {answer.status}"
-        answer = other.get(f"//evil.example/{other.token}")
+        answer = open_viewer.get(f"//evil.example/{open_viewer.token}")
         if re.search(r"location: //", answer.body, re.IGNORECASE):  # ``location: //evil.example``
             yield "a link with the token leads to another site"
-        if "token" in other.get("/").body and other.token.partition("=")[2] in other.get("/").body:
+        if (
+            "token" in open_viewer.get("/").body
+            and open_viewer.token.partition("=")[2] in open_viewer.get("/").body
+        ):
             yield "the token is shown"
     finally:
-        yield from other.stop()
+        yield from open_viewer.stop()
 
 
-def write_quietly(folder: Path, records: list[Any], **more: Any) -> None:
+def write_quietly(folder: Path, records: list[Any], **options: Any) -> None:
     with suppress(Exception):
-        write(folder, records, **more)
+        write(folder, records, **options)
 
 
 def hostile_runs(runs: Path) -> None:
@@ -681,8 +686,8 @@ def odd_manifests(runs: Path) -> None:
         "sessions-odd": {"sessions": [{"started": "x", "ended": "y"}]}, "numbers": {"benchmarks": [{"name": "bbh", "protocol": {"name": "a", "version": "1"}, "readers": {"p": 1}, "samples": 2**62, "epochs": 2**62}]},
         "graded-odd": {"graded_by": {"x": 1}, "judge": 5}, "datasets-path": {"config": {"model": "m", "datasets": ["../../etc"], "data_dir": "/proc/self"}},
     }  # fmt: skip
-    for name, more in changes.items():
-        write(runs / f"manifest-{name}", [record(0, text=HOSTILE), record(1)], **more)
+    for name, changed_fields in changes.items():
+        write(runs / f"manifest-{name}", [record(0, text=HOSTILE), record(1)], **changed_fields)
     for name, data in {
         "broken": b"{",
         "list": b"[]",
@@ -767,8 +772,10 @@ def odd_journals(runs: Path) -> None:
 
 def attacks() -> dict[str, Callable[[Viewer], Problems]]:
     """The attacks by name."""
-    found = inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-    return {name.removeprefix("try_"): attack for name, attack in found if name.startswith("try_")}
+    functions = inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+    return {
+        name.removeprefix("try_"): attack for name, attack in functions if name.startswith("try_")
+    }
 
 
 def after(viewer: Viewer) -> Problems:
@@ -791,17 +798,17 @@ def attack_viewer(folder: Path, seed: int, names: list[str]) -> dict[str, list[s
     """Try all attacks, or those of these names, in random order; what went wrong, by name."""
     runs = folder / "runs"
     hostile_runs(runs)
-    known = attacks()
-    order = [name for name in known if not names or name in names]
+    known_attacks = attacks()
+    order = [name for name in known_attacks if not names or name in names]
     random.Random(seed).shuffle(order)
     wrong: dict[str, list[str]] = {}
     viewer = Viewer(runs)
     try:
         for name in order:
-            began = time.monotonic()
-            problems = list(dict.fromkeys([*known[name](viewer), *after(viewer)]))
+            started = time.monotonic()
+            problems = list(dict.fromkeys([*known_attacks[name](viewer), *after(viewer)]))
             word = "; ".join(problems[:12]) or "held"
-            print(f"{name} {time.monotonic() - began:.1f} s: {word}", flush=True)
+            print(f"{name} {time.monotonic() - started:.1f} s: {word}", flush=True)
             if problems:
                 wrong[name] = problems
             if viewer.process.poll() is not None or viewer.memory()[0] > ALONE:
@@ -814,6 +821,6 @@ def attack_viewer(folder: Path, seed: int, names: list[str]) -> dict[str, list[s
 
 
 if __name__ == "__main__":
-    found = attack_viewer(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
-    print(json.dumps(found, indent=1))
-    sys.exit(bool(found))
+    problems_by_attack = attack_viewer(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    print(json.dumps(problems_by_attack, indent=1))
+    sys.exit(bool(problems_by_attack))

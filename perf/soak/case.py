@@ -1,6 +1,6 @@
 """What a part of the soak is made of: cases, each of which says what went wrong, or nothing.
 
-A part is a module of this package with a function ``cases()``, and ``told()`` where it has more to
+A part is a module of this package with a function ``cases()``, and ``summary()`` if it has more to
 tell than how many of them went wrong; its name stands in `PARTS`. The tests run a seeded tenth of
 every part, ``make soak`` all of it.
 """
@@ -36,7 +36,7 @@ class Case:
     """Does it, in an empty folder of its own; returns what went wrong, or an empty text."""
 
 
-class Ended(NamedTuple):
+class CommandResult(NamedTuple):
     """How a command ended."""
 
     code: int
@@ -49,11 +49,11 @@ class Ended(NamedTuple):
     @property
     def broken(self) -> str:
         """What no command may ever do, whatever is done to it; empty if it did none of it."""
-        last = self.err.strip().rpartition("\n")[2]
+        last_line = self.err.strip().rpartition("\n")[2]
         if self.code == HUNG:
-            return f"it hangs: {last}"
+            return f"it hangs: {last_line}"
         if self.code == INTERNAL_ERROR or "Traceback" in self.err:
-            return f"internal error: {self.err[self.err.find('Traceback') :].strip() or last}"
+            return f"internal error: {self.err[self.err.find('Traceback') :].strip() or last_line}"
         return ""
 
 
@@ -63,7 +63,7 @@ def environment() -> dict[str, str]:
     return clean | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 
 
-def keju(folder: Path, *argv: str, seconds: float = LONGEST) -> Ended:
+def keju(folder: Path, *argv: str, seconds: float = LONGEST) -> CommandResult:
     """Run ``keju ARGV...`` in a folder, as a process of its own."""
     words = [sys.executable, "-m", "keju", *argv]
     try:
@@ -71,9 +71,9 @@ def keju(folder: Path, *argv: str, seconds: float = LONGEST) -> Ended:
             words, cwd=folder, env=environment(), capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as late:
-        return Ended(HUNG, "", (late.stderr or b"").decode("utf-8", "replace"))
+        return CommandResult(HUNG, "", (late.stderr or b"").decode("utf-8", "replace"))
     out, err = (stream.decode("utf-8", "replace") for stream in (ran.stdout, ran.stderr))
-    return Ended(ran.returncode, out, err)
+    return CommandResult(ran.returncode, out, err)
 
 
 def cases_of(part: str, share: float = 1.0, seed: int = 0) -> list[Case]:
@@ -83,10 +83,10 @@ def cases_of(part: str, share: float = 1.0, seed: int = 0) -> list[Case]:
     return [cases[i] for i in sorted(random.Random(seed).sample(range(len(cases)), count))]
 
 
-def told(part: str) -> str:
-    """What a part has to tell beyond its cases: its function ``told``, where it has one."""
+def summary_of(part: str) -> str:
+    """Return what a part adds to its summary line, from its function ``summary`` if it has one."""
     module = importlib.import_module(f"perf.soak.{part}")
-    return f" ({module.told()})" if hasattr(module, "told") else ""
+    return f" ({module.summary()})" if hasattr(module, "summary") else ""
 
 
 def problems(cases: Sequence[Case], folder: Path, workers: int = 2) -> Iterator[str]:

@@ -61,12 +61,12 @@ def cases() -> list[Case]:
     """Chains of kills with both kinds of tools."""
     return [
         Case(f"{kind}, chain {number}", partial(attack, kind, number))
-        for kind, many in CHAINS.items()
-        for number in range(many)
+        for kind, count in CHAINS.items()
+        for number in range(count)
     ]
 
 
-def told() -> str:
+def summary() -> str:
     """How many kills hit a run."""
     parts = ", ".join(f"{kind} {_killed[kind]}" for kind in CHAINS)
     return f"{_killed.total()} kills: {parts}"
@@ -97,15 +97,15 @@ def _chain(kind: str, number: int, folder: Path, scratch: Path) -> str:
                 _killed[kind] += 1
             child.send_signal(signal.SIGKILL)
             child.wait()
-            if left := _left_after(scratch):
-                return f"left behind by a kill: {', '.join(left)[:300]}"
+            if orphans := _left_after(scratch):
+                return f"left behind by a kill: {', '.join(orphans)[:300]}"
         resumed = _finish(argv, scratch)
-        whole = _finish(command(kind, endpoint, folder, folder / "whole"), scratch)
-    if isinstance(resumed, str) or isinstance(whole, str):
-        return f"not finished: {resumed if isinstance(resumed, str) else whole}"
-    if left := _left_after(scratch):
-        return f"left behind at the end: {', '.join(left)[:300]}"
-    if _numbers(resumed) != _numbers(whole):
+        complete_run = _finish(command(kind, endpoint, folder, folder / "whole"), scratch)
+    if isinstance(resumed, str) or isinstance(complete_run, str):
+        return f"not finished: {resumed if isinstance(resumed, str) else complete_run}"
+    if orphans := _left_after(scratch):
+        return f"left behind at the end: {', '.join(orphans)[:300]}"
+    if _numbers(resumed) != _numbers(complete_run):
         return "the killed run has other numbers"
     keys = Counter((record.id, record.arm) for record in Records(folder / "r"))
     expected = SIZE[kind] * max(1, len(ARMS[kind]))
@@ -117,12 +117,12 @@ def _chain(kind: str, number: int, folder: Path, scratch: Path) -> str:
     return ""
 
 
-def acts(asked: EndpointRequest) -> Any:
+def acts(request: EndpointRequest) -> Any:
     """A model that calls its first tool once where it has one, and answers."""
-    results, tools = results_in(asked), asked.body.get("tools")
-    if tools and not results and len(asked.body["messages"]) < 3:
+    results, tools = results_in(request), request.body.get("tools")
+    if tools and not results and len(request.body["messages"]) < 3:
         names = [tool["function"]["name"] for tool in tools]
-        name = next((each for each in CALLS if each in names), "")
+        name = next((tool_name for tool_name in CALLS if tool_name in names), "")
         if name:
             return calling((name, CALLS[name]))
     if results and "submit_answer" in str(tools):
@@ -191,19 +191,19 @@ def _lines(journal: Path) -> int:
 def _left_after(scratch: Path) -> list[str]:
     """What is still there when everything should be gone."""
     deadline = time.monotonic() + CLEARED
-    while (left := _left(scratch)) and time.monotonic() < deadline:
+    while (orphans := _find_orphans(scratch)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return left
+    return orphans
 
 
-def _left(scratch: Path) -> list[str]:
+def _find_orphans(scratch: Path) -> list[str]:
     """Files below the temporary folder, and processes that know of it."""
-    found = [path.name for path in scratch.iterdir()]
+    orphans = [path.name for path in scratch.iterdir()]
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command_line = (process / "cmdline").read_bytes()
             if str(scratch).encode() in (process / "environ").read_bytes() + command_line:
-                found.append(command_line.replace(b"\0", b" ").decode("utf-8", "replace"))
+                orphans.append(command_line.replace(b"\0", b" ").decode("utf-8", "replace"))
         except OSError:
             continue  # gone in the meantime
-    return found
+    return orphans

@@ -40,11 +40,11 @@ def cases() -> list[Case]:
 def _attack(mode: Mode, folder: Path) -> str:
     """Sit an exam at an endpoint that misbehaves; return what went wrong."""
 
-    def raw(asked: EndpointRequest, attempt: int) -> Raw | None:
-        if asked.text.startswith(PREFLIGHT) and (mode.fate in ("final", "stop") or mode.lasts):
+    def raw(request: EndpointRequest, attempt: int) -> Raw | None:
+        if request.text.startswith(PREFLIGHT) and (mode.fate in ("final", "stop") or mode.lasts):
             return None
-        again = mode.lasts or mode.fate != "retry"
-        return mode.raw if again or attempt == 0 else None
+        repeats = mode.lasts or mode.fate != "retry"
+        return mode.raw if repeats or attempt == 0 else None
 
     words = ("--datasets", "demo", "--work-dir", ".", "--run-id", "r", "--json", "--quiet")
     settings = {"demo": {"size": QUESTIONS, "subset_list": ["boolean_expressions"]}}
@@ -53,16 +53,16 @@ def _attack(mode: Mode, folder: Path) -> str:
         pace += ["--give-up-after", str(PATIENCE)]
     with FaultyEndpoint(Plan(answers=CALM, raw=raw)) as endpoint:
         exam = (*words, "--dataset-args", json.dumps(settings), *pace)
-        ended = keju(folder, "eval", "--model", "m", "--api-url", endpoint.url, *exam)
-    if ended.broken:
-        return ended.broken
-    if any(ord(sign) < 32 and sign != "\n" for sign in ended.err):
-        return f"control characters on stderr: {ended.err!r}"
+        process = keju(folder, "eval", "--model", "m", "--api-url", endpoint.url, *exam)
+    if process.broken:
+        return process.broken
+    if any(ord(sign) < 32 and sign != "\n" for sign in process.err):
+        return f"control characters on stderr: {process.err!r}"
     expected = 4 if mode.lasts else EXITS[mode.fate]
-    if ended.code != expected:
-        return f"exit {ended.code} instead of {expected}: {ended.err.strip()}"
+    if process.code != expected:
+        return f"exit {process.code} instead of {expected}: {process.err.strip()}"
     try:
-        results = json.loads(ended.out)
+        results = json.loads(process.out)
     except ValueError:
         return "stdout holds no JSON document"
     return _loss(mode, results, folder / "r" / "records.jsonl")
@@ -81,7 +81,7 @@ def _loss(mode: Mode, results: dict[str, Any], journal: Path) -> str:
     if len(times) != QUESTIONS or outcomes["error"] != (0 if answered else QUESTIONS):
         return f"{len(times)} records of {QUESTIONS}, {outcomes}"
     texts = {record["reply"].get("text") for record in records}
-    meant = TEXT if mode.fate == "answer" else CALM
-    if answered and texts != {meant}:
+    expected_text = TEXT if mode.fate == "answer" else CALM
+    if answered and texts != {expected_text}:
         return f"other texts than the reply that counts: {texts}"
     return ""

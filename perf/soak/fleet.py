@@ -47,10 +47,10 @@ def some_order(chance: random.Random, kinds: Sequence[str] = FAULTS) -> Order:
 class Post:
     """One endpoint with a ledger; it keeps its port and its ledger through all its lives."""
 
-    def __init__(self, folder: Path, name: str, *more: str) -> None:
+    def __init__(self, folder: Path, name: str, *options: str) -> None:
         self.ledger, self._orders = folder / f"{name}.ledger", folder / f"{name}.orders"
         self.words = [sys.executable, "-m", "perf.soak.witness"]
-        self.words += ["--ledger", str(self.ledger), "--orders", str(self._orders), *more]
+        self.words += ["--ledger", str(self.ledger), "--orders", str(self._orders), *options]
         self._process: subprocess.Popen[str] | None = None
         self._port = 0
         self.url = ""

@@ -29,7 +29,7 @@ from keju.cli.command import COMMANDS as DECLARED
 from keju.cli.options import MAPPING
 from keju.config import TaskConfig
 from perf.measure import ROOT
-from perf.soak.case import Case, Ended
+from perf.soak.case import Case, CommandResult
 from perf.soak.zygote import keju
 
 SEED: Final = 11
@@ -54,7 +54,7 @@ class Input:
     files: dict[str, bytes] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
     codes: tuple[int, ...] = REFUSED
-    lay: Callable[[Path], None] | None = None
+    prepare: Callable[[Path], None] | None = None
     """Lays further files into the folder."""
 
 
@@ -62,44 +62,44 @@ def cases() -> list[Case]:
     """All of them, in a fixed order."""
     kinds = (flags, settings, rows, data, runs, logs, places)
     return [
-        Case(f"{kind.__name__}: {each.name}", functools.partial(_attack, each))
+        Case(f"{kind.__name__}: {case_input.name}", functools.partial(_attack, case_input))
         for kind in kinds
-        for each in kind()
+        for case_input in kind()
     ]
 
 
-def _attack(given: Input, folder: Path) -> str:
-    if given.lay is not None:
-        given.lay(folder)
-    for name, content in given.files.items():
+def _attack(case_input: Input, folder: Path) -> str:
+    if case_input.prepare is not None:
+        case_input.prepare(folder)
+    for name, content in case_input.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    ended = keju(folder, *given.argv, environ=given.environ, seconds=SECONDS)
-    return ended.broken or _complaint(given, ended)
+    process = keju(folder, *case_input.argv, environ=case_input.environ, seconds=SECONDS)
+    return process.broken or _complaint(case_input, process)
 
 
-def _is_refusal(given: Input, ended: Ended) -> bool:
+def _is_refusal(case_input: Input, process: CommandResult) -> bool:
     """Whether stdout holds the one document that says what is wrong, as ``--json`` asks for."""
     try:
-        told = json.loads(ended.out)
+        document = json.loads(process.out)
     except ValueError:
         return False
-    return "--json" in given.argv and bool(told.get("error", {}).get("exit_code") == 2)
+    return "--json" in case_input.argv and bool(document.get("error", {}).get("exit_code") == 2)
 
 
-def _complaint(given: Input, ended: Ended) -> str:
+def _complaint(case_input: Input, process: CommandResult) -> str:
     """What is wrong with how a command ended; empty if nothing is."""
-    lines = ended.err.splitlines()
-    if ended.code not in given.codes:
-        return f"exit {ended.code} instead of {given.codes}: {ended.err.strip()[:300]!r}"
-    if ended.code == 2 and (len(lines) != 1 or not lines[0].startswith("keju: error: ")):
-        return f"not one line on stderr: {ended.err[:300]!r}"
-    if ended.code == 2 and ended.out and not _is_refusal(given, ended):
-        return f"refused, and yet something is on stdout: {ended.out[:100]!r}"
-    if any(ord(sign) < 32 and sign != "\n" for sign in ended.err):
-        return f"control characters on stderr: {ended.err[:300]!r}"
-    if len(ended.err) > 3000:
-        return f"{len(ended.err)} characters on stderr: {ended.err[:100]!r}…"
+    lines = process.err.splitlines()
+    if process.code not in case_input.codes:
+        return f"exit {process.code} instead of {case_input.codes}: {process.err.strip()[:300]!r}"
+    if process.code == 2 and (len(lines) != 1 or not lines[0].startswith("keju: error: ")):
+        return f"not one line on stderr: {process.err[:300]!r}"
+    if process.code == 2 and process.out and not _is_refusal(case_input, process):
+        return f"refused, and yet something is on stdout: {process.out[:100]!r}"
+    if any(ord(sign) < 32 and sign != "\n" for sign in process.err):
+        return f"control characters on stderr: {process.err[:300]!r}"
+    if len(process.err) > 3000:
+        return f"{len(process.err)} characters on stderr: {process.err[:100]!r}…"
     return ""
 
 
@@ -167,20 +167,20 @@ def settings() -> Iterator[Input]:
     dry = (*EVAL, "--dry-run")
     for path in _places():
         for value in draw.sample(ODD, 5):
-            shown = repr(value)[:30]
+            value_text = repr(value)[:30]
             document: Any = value
             for key in reversed(path.split(".")):
                 document = {key: document}
             files = {"c.json": json.dumps(document).encode()}
-            yield Input(f"{path} {shown}", (*dry, "-c", "c.json"), files, codes=PERHAPS)
+            yield Input(f"{path} {value_text}", (*dry, "-c", "c.json"), files, codes=PERHAPS)
     for exam in EXAMS:
         for name in sorted(_arguments(exam)):
             for value in draw.sample(ODD, 3):
-                given = json.dumps({exam: {name: value}})
-                words = ("stats", exam, "--data-dir", str(DATA), "--dataset-args", given)
-                if "\0" not in given and len(given) < 60_000:
-                    shown = repr(value)[:30]
-                    yield Input(f"{exam}.{name} {shown}", words, codes=PERHAPS)
+                arguments = json.dumps({exam: {name: value}})
+                words = ("stats", exam, "--data-dir", str(DATA), "--dataset-args", arguments)
+                if "\0" not in arguments and len(arguments) < 60_000:
+                    value_text = repr(value)[:30]
+                    yield Input(f"{exam}.{name} {value_text}", words, codes=PERHAPS)
     for name in TaskConfig.model_fields:
         for text in ("\x7f", "[", "{}", "a=b", "NaN"):
             variable = {f"KEJU_{name.upper()}": text}
@@ -191,9 +191,9 @@ def _places() -> Iterator[str]:
     """The paths of all settings, and of mappings inside them."""
     from keju.config.strict import find_settings_class
 
-    for name, own in TaskConfig.model_fields.items():
+    for name, model_field in TaskConfig.model_fields.items():
         yield name
-        inner = find_settings_class(own.annotation)
+        inner = find_settings_class(model_field.annotation)
         if inner is not None:
             yield from (f"{name}.{key}" for key in inner.model_fields)
     yield from ("dataset_args.demo", "dataset_args.demo.filters", "nonsense", "generation_config.x")
@@ -223,9 +223,9 @@ def rows() -> Iterator[Input]:
     """Rows of predictions and of questions with an odd value in one field."""
     draw = random.Random(SEED)
     for exam, good in GOOD.items():
-        asked = {"subset_list": ["law", "logic"]} if exam == "ceval" else {}
-        more = ("--data-dir", str(DATA), "--dataset-args", json.dumps({exam: asked}))
-        words = ("score", "--datasets", exam, "--predictions", "p.jsonl", *more)
+        arguments = {"subset_list": ["law", "logic"]} if exam == "ceval" else {}
+        data_flags = ("--data-dir", str(DATA), "--dataset-args", json.dumps({exam: arguments}))
+        words = ("score", "--datasets", exam, "--predictions", "p.jsonl", *data_flags)
         for key in dict.fromkeys([*good, *MORE]):
             for value in draw.sample(ODD, 5):
                 line = json.dumps(good | {key: value}).encode()
@@ -275,8 +275,11 @@ def _damages(good: bytes, draw: random.Random, count: int) -> Iterator[tuple[str
         if number % 3 == 0:
             yield f"cut at {place} ({number})", good[:place]
         elif number % 3 == 1:
-            other = bytes([draw.randrange(256)])
-            yield f"byte {place} is {other!r} ({number})", good[:place] + other + good[place + 1 :]
+            replacement = bytes([draw.randrange(256)])
+            yield (
+                f"byte {place} is {replacement!r} ({number})",
+                good[:place] + replacement + good[place + 1 :],
+            )
         else:
             end = place + draw.randrange(1, 30)
             yield f"without {place} to {end} ({number})", good[:place] + good[end:]
@@ -296,9 +299,9 @@ def data() -> Iterator[Input]:
     }
     subsets = {"bbh": ["snarks"], "ceval": ["law"]}
     for exam, names in files.items():
-        asked = {"subset_list": subsets[exam]} if exam in subsets else {}
-        given = json.dumps({exam: asked})
-        words = ("stats", exam, "--data-dir", ".", "--dataset-args", given)
+        arguments = {"subset_list": subsets[exam]} if exam in subsets else {}
+        arguments_text = json.dumps({exam: arguments})
+        words = ("stats", exam, "--data-dir", ".", "--dataset-args", arguments_text)
         for file in names:
             good = (DATA / exam / file).read_bytes()
             for name, content in _damages(good, draw, 12):
@@ -307,11 +310,11 @@ def data() -> Iterator[Input]:
                     words,
                     {f"{exam}/{file}": content},
                     codes=PERHAPS,
-                    lay=functools.partial(_lay, DATA / exam, exam),
+                    prepare=functools.partial(_copy_stored, DATA / exam, exam),
                 )
 
 
-def _lay(source: Path, name: str, folder: Path) -> None:
+def _copy_stored(source: Path, name: str, folder: Path) -> None:
     if source.is_dir():
         shutil.copytree(source, folder / name)
     else:
@@ -346,13 +349,13 @@ def runs() -> Iterator[Input]:
             for (name, content), (command, words) in zip(
                 _damages(good, draw, 46), list(READING.items()) * 6, strict=True
             ):
-                more = ("--data-dir", str(DATA)) if command not in ("modes", "list") else ()
+                data_flags = ("--data-dir", str(DATA)) if command not in ("modes", "list") else ()
                 yield Input(
                     f"{run} {command} {file} {name}",
-                    (*words, *more),
+                    (*words, *data_flags),
                     {f"r/{file}": content},
                     codes=(*STOPPED, 5),
-                    lay=functools.partial(_lay, STORED / run / "run", "r"),
+                    prepare=functools.partial(_copy_stored, STORED / run / "run", "r"),
                 )
 
 
@@ -371,18 +374,20 @@ def places() -> Iterator[Input]:
     }
     for name, words in commands.items():
         for place in PLACES:
-            given = f"gguf:{place}" if name == "weights" else place
-            yield Input(f"{name} {place}", (*words, given), codes=PERHAPS, lay=_odd_places)
+            argument = f"gguf:{place}" if name == "weights" else place
+            yield Input(f"{name} {place}", (*words, argument), codes=PERHAPS, prepare=_odd_places)
     for place in PLACES:
         for command in ("export", "report"):
             words = (command, "r", "--output", place, "--data-dir", str(DATA))
-            yield Input(f"{command} to {place}", words, codes=STOPPED, lay=_odd_places)
+            yield Input(f"{command} to {place}", words, codes=STOPPED, prepare=_odd_places)
     for file in ("records.jsonl", "manifest.json", "results.json"):
         for command, words in READING.items():
-            more = ("--data-dir", str(DATA)) if command not in ("modes", "list") else ()
-            lay = functools.partial(_linked, file)
+            data_flags = ("--data-dir", str(DATA)) if command not in ("modes", "list") else ()
+            prepare = functools.partial(_linked, file)
             codes = (*STOPPED, 5)
-            yield Input(f"{command} linked {file}", (*words, *more), codes=codes, lay=lay)
+            yield Input(
+                f"{command} linked {file}", (*words, *data_flags), codes=codes, prepare=prepare
+            )
     for name in ("../../out", "/etc/x", "a\0b", "..", "x" * 300, "$(touch P)", "a\nb"):
         row = json.dumps(QUESTION | {"id": name, "subset": name}).encode()
         files = {"q.jsonl": row + b"\n"}
@@ -392,14 +397,14 @@ def places() -> Iterator[Input]:
 
 def _odd_places(folder: Path) -> None:
     """Lay a run, a pipe that no program writes to, and a link to an endless device."""
-    _lay(STORED / "bbh" / "run", "r", folder)
+    _copy_stored(STORED / "bbh" / "run", "r", folder)
     os.mkfifo(folder / "pipe")
     (folder / "link").symlink_to("/dev/zero")
 
 
 def _linked(file: str, folder: Path) -> None:
     """Lay a run one of whose files is a link."""
-    _lay(STORED / "bbh" / "run", "r", folder)
+    _copy_stored(STORED / "bbh" / "run", "r", folder)
     (folder / "r" / file).rename(folder / "elsewhere")
     (folder / "r" / file).symlink_to(folder / "elsewhere")
 
@@ -424,5 +429,5 @@ def logs() -> Iterator[Input]:
                     ("import", "log", "--data-dir", str(LOGS / "data")),
                     {f"log/{file}": content},
                     codes=PERHAPS,
-                    lay=functools.partial(_lay, LOGS / tool, "log"),
+                    prepare=functools.partial(_copy_stored, LOGS / tool, "log"),
                 )

@@ -24,7 +24,7 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
 
 from perf.measure import ROOT
-from perf.soak.case import Case, Ended
+from perf.soak.case import Case, CommandResult
 from perf.soak.zygote import Moment, keju
 
 KILLS: Final = 5
@@ -39,7 +39,7 @@ INTERRUPTED: Final = 130
 PARTS_OF_RUN: Final = ("manifest.json", "results.json", "report.html", "grades.jsonl")
 
 
-class Attack(NamedTuple):
+class KillAttack(NamedTuple):
     """A command that is killed again and again."""
 
     name: str
@@ -47,7 +47,7 @@ class Attack(NamedTuple):
     """``@URL`` stands for the endpoint."""
     journal: str = ""
     """The journal that it writes; empty where it only reads a run."""
-    made: str = ""
+    written_file: str = ""
     """The file that it makes, beside the run's own."""
     chains: int = 20
 
@@ -67,11 +67,13 @@ JUDGING: Final = json.dumps(
     {"model": "judge", "api_url": "@URL", "eval_batch_size": IN_FLIGHT, "repeats": 9}
 )
 ATTACKS: Final = (
-    Attack("eval", SITTING, "records.jsonl", chains=55),
-    Attack("judge", ("judge", "r", "--judge", JUDGING, "--json"), "verdicts.jsonl", chains=25),
-    Attack("score", ("score", "r", "--json"), chains=15),
-    Attack("export", ("export", "r", "-o", "out.csv", "--full-text"), made="out.csv", chains=15),
-    Attack("report", ("report", "r"), made="r/report.html", chains=15),
+    KillAttack("eval", SITTING, "records.jsonl", chains=55),
+    KillAttack("judge", ("judge", "r", "--judge", JUDGING, "--json"), "verdicts.jsonl", chains=25),
+    KillAttack("score", ("score", "r", "--json"), chains=15),
+    KillAttack(
+        "export", ("export", "r", "-o", "out.csv", "--full-text"), written_file="out.csv", chains=15
+    ),
+    KillAttack("report", ("report", "r"), written_file="r/report.html", chains=15),
 )
 
 
@@ -84,10 +86,10 @@ def cases() -> list[Case]:
     ]
 
 
-def answer(asked: EndpointRequest) -> str:
+def answer(request: EndpointRequest) -> str:
     """What the candidate or the judge says; always the same to the same prompt."""
-    chance = draw(asked.text)
-    if asked.body["model"] == "judge":
+    chance = draw(request.text)
+    if request.body["model"] == "judge":
         return f"<grade>{'correct' if chance < 0.5 else 'incorrect'}</grade>"
     return f"So the answer is ({'AB'[chance < 0.5]}). <answer>{chance:.3f}</answer>"
 
@@ -97,7 +99,7 @@ class Reference(NamedTuple):
 
     folder: Path
     document: str
-    made: bytes
+    written_bytes: bytes
     journalled: int
     """Bytes of the journal in the end."""
 
@@ -106,7 +108,7 @@ _lock = threading.Lock()
 _killed: Counter[str] = Counter()
 
 
-def told() -> str:
+def summary() -> str:
     """How many kills met a command that was still at work, by command."""
     parts = ", ".join(f"{attack.name} {_killed[attack.name]}" for attack in ATTACKS)
     return f"{_killed.total()} kills: {parts}"
@@ -117,28 +119,28 @@ def _place() -> Path:
     return Path(tempfile.mkdtemp(prefix="keju-soak-"))
 
 
-def reference(attack: Attack) -> Reference:
+def reference(attack: KillAttack) -> Reference:
     """The folder before the command, what it prints, and the file it makes."""
     with _lock:
         return _reference(attack)
 
 
 @functools.cache
-def _reference(attack: Attack) -> Reference:
+def _reference(attack: KillAttack) -> Reference:
     before, after = _place() / attack.name / "before", _place() / attack.name / "after"
     before.mkdir(parents=True)
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         if attack.name != "eval":
             sitting = OPEN if attack.name == "judge" else SITTING
-            ended = keju(before, *_words(sitting, endpoint))
-            assert ended.code in (0, 3), ended
+            process = keju(before, *_words(sitting, endpoint))
+            assert process.code in (0, 3), process
         shutil.copytree(before, after)
-        ended = keju(after, *_words(attack.argv, endpoint))
-        assert ended.code in (0, 3), ended
-    made = (after / attack.made).read_bytes() if attack.made else b""
-    numbers = _numbers(ended.out) if "--json" in attack.argv else ""
+        process = keju(after, *_words(attack.argv, endpoint))
+        assert process.code in (0, 3), process
+    written_bytes = (after / attack.written_file).read_bytes() if attack.written_file else b""
+    numbers = _numbers(process.out) if "--json" in attack.argv else ""
     size = (after / "r" / attack.journal).stat().st_size if attack.journal else 0
-    return Reference(before, numbers, made, size)
+    return Reference(before, numbers, written_bytes, size)
 
 
 def _words(argv: tuple[str, ...], endpoint: FaultyEndpoint) -> list[str]:
@@ -153,65 +155,72 @@ def _numbers(out: str) -> str:
     return json.dumps([{key: entry[key] for key in keys} for entry in entries], sort_keys=True)
 
 
-def _chain(attack: Attack, number: int, folder: Path) -> str:
-    known = reference(attack)
+def _chain(attack: KillAttack, number: int, folder: Path) -> str:
+    expected = reference(attack)
     chance = random.Random(f"{SEED} {attack.name} {number}")
-    shutil.copytree(known.folder, folder, dirs_exist_ok=True)
+    shutil.copytree(expected.folder, folder, dirs_exist_ok=True)
     before = _contents(folder)
     journal = folder / "r" / attack.journal if attack.journal else None
     with FaultyEndpoint(Plan(answers=answer, latency=LATENCY)) as endpoint:
         words = _words(attack.argv, endpoint)
-        asked = endpoint.stats
+        stats = endpoint.stats
         kills = 0
         for _ in range(ATTEMPTS):
             if kills == KILLS:
                 break
             written = _lines(journal)
-            how = _moment(attack, folder, known.journalled, chance)
-            ended = keju(folder, *words, moment=how)
-            if ended.code not in (0, 3):
+            kill_moment = _moment(attack, folder, expected.journalled, chance)
+            process = keju(folder, *words, moment=kill_moment)
+            if process.code not in (0, 3):
                 kills += 1
                 with _lock:
                     _killed[attack.name] += 1
-            if problem := ended.broken or _ending(ended, how):
-                return f"{how}: {problem}"
+            if problem := process.broken or _ending(process, kill_moment):
+                return f"{kill_moment}: {problem}"
             lines = _lines(journal)
             if lines[: len(written)] != written:
-                return f"{how}: lines of {attack.journal} were lost"
-            if attack.made and (folder / attack.made).exists():
-                content = (folder / attack.made).read_bytes()
-                if content not in (known.made, before.get(attack.made)):
-                    return f"{how}: {attack.made} is torn"
+                return f"{kill_moment}: lines of {attack.journal} were lost"
+            if attack.written_file and (folder / attack.written_file).exists():
+                content = (folder / attack.written_file).read_bytes()
+                if content not in (expected.written_bytes, before.get(attack.written_file)):
+                    return f"{kill_moment}: {attack.written_file} is torn"
             if not journal and (changed := _changes(before, folder, attack)):
-                return f"{how}: a command that reads changed {changed}"
-        ended = keju(folder, *words)
-        repeated = sum(asked.attempts.values()) - len(_lines(journal))
-    if ended.code not in (0, 3):
-        return f"after {kills} kills exit {ended.code}: {ended.err[:300]!r}"
-    if "--json" in attack.argv and _numbers(ended.out) != known.document:
-        return f"after {kills} kills other numbers: {ended.out[:300]}"
-    if attack.made and (folder / attack.made).read_bytes() != known.made:
-        return f"after {kills} kills another {attack.made}"
-    if left := [str(path) for path in folder.rglob(".*.part")]:
-        return f"after {kills} kills there is still {left}"
+                return f"{kill_moment}: a command that reads changed {changed}"
+        process = keju(folder, *words)
+        repeated = sum(stats.attempts.values()) - len(_lines(journal))
+    if process.code not in (0, 3):
+        return f"after {kills} kills exit {process.code}: {process.err[:300]!r}"
+    if "--json" in attack.argv and _numbers(process.out) != expected.document:
+        return f"after {kills} kills other numbers: {process.out[:300]}"
+    if (
+        attack.written_file
+        and (folder / attack.written_file).read_bytes() != expected.written_bytes
+    ):
+        return f"after {kills} kills another {attack.written_file}"
+    if partial_files := [str(path) for path in folder.rglob(".*.part")]:
+        return f"after {kills} kills there is still {partial_files}"
     return _loss(attack, journal, repeated, kills)
 
 
-def _loss(attack: Attack, journal: Path | None, repeated: int, kills: int) -> str:
+def _loss(attack: KillAttack, journal: Path | None, repeated: int, kills: int) -> str:
     """What was doubled, or asked more often than a kill can explain; empty if nothing was."""
     if journal is None:
         return ""
     hashes = Counter(json.loads(line)["hash"] for line in _lines(journal))
     if attack.name == "eval" and len(hashes) != QUESTIONS:
         return f"{len(hashes)} of {QUESTIONS} questions have a record"
-    if twice := [name for name, many in hashes.items() if many > 1]:
+    if twice := [name for name, count in hashes.items() if count > 1]:
         return f"{len(twice)} records are there twice"
     # Each start knocks once, and a kill costs what is in flight.
-    most = (kills + 1) * 2 + kills * IN_FLIGHT
-    return f"{repeated} requests were sent again, {most} at most" if repeated > most else ""
+    allowed_repeats = (kills + 1) * 2 + kills * IN_FLIGHT
+    return (
+        f"{repeated} requests were sent again, {allowed_repeats} at most"
+        if repeated > allowed_repeats
+        else ""
+    )
 
 
-def _moment(attack: Attack, folder: Path, journalled: int, chance: random.Random) -> Moment:
+def _moment(attack: KillAttack, folder: Path, journalled: int, chance: random.Random) -> Moment:
     """When to kill, and how."""
     number = chance.choice(SIGNALS)
     kinds: list[Callable[[], Moment]] = [
@@ -224,23 +233,23 @@ def _moment(attack: Attack, folder: Path, journalled: int, chance: random.Random
         kinds += [lambda: Moment(int(number), str(path), grown, chance.random() * 0.01)] * 3
         part = f".{chance.choice(PARTS_OF_RUN)}."
         kinds += [lambda: Moment(int(number), f"{folder / 'r'}/{part}", 0, chance.random() * 0.002)]
-    if attack.made:
-        made = folder / attack.made
-        part = f"{made.parent}/.{made.name}."
+    if attack.written_file:
+        written_file = folder / attack.written_file
+        part = f"{written_file.parent}/.{written_file.name}."
         kinds += [lambda: Moment(int(number), part, 0, chance.random() * 0.004)] * 2
     return chance.choice(kinds)()
 
 
-def _ending(ended: Ended, how: Moment) -> str:
+def _ending(process: CommandResult, kill_moment: Moment) -> str:
     """What is wrong with how a killed command ended; empty if nothing is."""
-    if ended.code in (0, 3):
+    if process.code in (0, 3):
         return ""  # it was done before
-    expected = -signal.SIGKILL if how.signal == signal.SIGKILL else INTERRUPTED
-    if ended.code != expected:
-        return f"exit {ended.code} instead of {expected}: {ended.err[:300]!r}"
-    told = ended.err.strip().splitlines()
-    if expected == INTERRUPTED and not any("interrupted" in line for line in told):
-        return f"interrupted without a word: {ended.err[:300]!r}"
+    expected = -signal.SIGKILL if kill_moment.signal == signal.SIGKILL else INTERRUPTED
+    if process.code != expected:
+        return f"exit {process.code} instead of {expected}: {process.err[:300]!r}"
+    err_lines = process.err.strip().splitlines()
+    if expected == INTERRUPTED and not any("interrupted" in line for line in err_lines):
+        return f"interrupted without a word: {process.err[:300]!r}"
     return ""
 
 
@@ -256,7 +265,11 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def _changes(before: dict[str, bytes], folder: Path, attack: Attack) -> list[str]:
+def _changes(before: dict[str, bytes], folder: Path, attack: KillAttack) -> list[str]:
     """The files of a run that a command that only reads has changed."""
     now = _contents(folder)
-    return [name for name, own in before.items() if name != attack.made and now.get(name) != own]
+    return [
+        name
+        for name, content in before.items()
+        if name != attack.written_file and now.get(name) != content
+    ]

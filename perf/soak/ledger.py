@@ -25,10 +25,10 @@ class Entries:
     """The ledger of one endpoint, over all its lives."""
 
     def __init__(self, path: Path) -> None:
-        self.asked: Counter[str] = Counter()
-        self.gave: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
+        self.true_answers: Counter[str] = Counter()
         self.texts: dict[str, str] = {}
-        self.others = 0
+        self.wrong_answers = 0
         """Replies of another model."""
         self.faults: Counter[str] = Counter()
         self.refusals = 0
@@ -41,12 +41,12 @@ class Entries:
     def _enter(self, line: dict[str, Any]) -> None:
         match line["did"]:
             case "asked":
-                self.asked[line["key"]] += 1
+                self.requests[line["key"]] += 1
             case "gave":
-                self.gave[line["key"]] += 1
+                self.true_answers[line["key"]] += 1
                 self.texts[line["key"]] = line["text"]
             case "other":
-                self.others += 1
+                self.wrong_answers += 1
             case "fault":
                 self.faults[line["kind"]] += 1
             case "ordered":
@@ -88,16 +88,16 @@ def problems(
         yield f"{stored.damaged} lines of the journal are damaged"
     replies = [record for record in records if record.reply.fault is None]
     times = Counter((record.id, record.epoch) for record in replies)
-    yield from _told("lost", calm.records.keys() - times.keys())
-    yield from _told("asked by nobody", times.keys() - calm.records.keys())
-    yield from _told("doubled", (key for key, many in times.items() if many > 1))
-    yield from _told("scored without a reply", _scored_errors(records))
+    yield from _describe_problem("lost", calm.records.keys() - times.keys())
+    yield from _describe_problem("asked by nobody", times.keys() - calm.records.keys())
+    yield from _describe_problem("doubled", (key for key, count in times.items() if count > 1))
+    yield from _describe_problem("scored without a reply", _scored_errors(records))
     wrong: dict[str, list[str]] = defaultdict(list)
     for record in replies:
-        if what := _fault_of(record, calm, ledgers):
-            wrong[what].append(record.id)
-    for what, ids in wrong.items():
-        yield from _told(what, ids)
+        if fault := _fault_of(record, calm, ledgers):
+            wrong[fault].append(record.id)
+    for fault_kind, ids in wrong.items():
+        yield from _describe_problem(fault_kind, ids)
     if numbers(document) != calm.numbers:
         yield "the results are not those of a calm run"
 
@@ -115,23 +115,25 @@ def _fault_of(record: Record, calm: Calm, ledgers: dict[str, Entries]) -> str:
     text = record.reply.text
     key = digest_in(text)
     # A run with several endpoints names the one that gave the reply.
-    own = [ledgers[record.endpoint]] if record.endpoint in ledgers else [*ledgers.values()]
-    if not any(entries.texts.get(key) == text for entries in own):
+    candidates = [ledgers[record.endpoint]] if record.endpoint in ledgers else [*ledgers.values()]
+    if not any(entries.texts.get(key) == text for entries in candidates):
         return "with a text that its endpoint never gave"
-    same = calm.records.get((record.id, record.epoch))
-    if same is None:
+    calm_record = calm.records.get((record.id, record.epoch))
+    if calm_record is None:
         return ""
-    if same.reply.text != text:
+    if calm_record.reply.text != text:
         return "with the answer to another question"
-    if (same.hash, same.target) != (record.hash, record.target):
+    if (calm_record.hash, calm_record.target) != (record.hash, record.target):
         return "with another identity than in a calm run"
-    return "" if same.readings == record.readings else "scored otherwise than in a calm run"
+    return "" if calm_record.readings == record.readings else "scored otherwise than in a calm run"
 
 
 def given_twice(folders: Sequence[Path], ledgers: Iterable[Entries]) -> int:
     """How many true answers were given and are in no record."""
-    kept = sum(record.reply.fault is None for folder in folders for record in Records(folder))
-    return sum(entries.gave.total() for entries in ledgers) - kept
+    recorded_count = sum(
+        record.reply.fault is None for folder in folders for record in Records(folder)
+    )
+    return sum(entries.true_answers.total() for entries in ledgers) - recorded_count
 
 
 def broken_attempts(folders: Sequence[Path]) -> int:
@@ -144,9 +146,9 @@ def broken_attempts(folders: Sequence[Path]) -> int:
     )
 
 
-def _told(what: str, found: Iterable[Any]) -> Iterator[str]:
+def _describe_problem(problem: str, ids: Iterable[Any]) -> Iterator[str]:
     """One line on questions of which something is wrong."""
-    keys = sorted(map(str, found))
+    keys = sorted(map(str, ids))
     if keys:
-        more = ", …" if len(keys) > SHOWN else ""
-        yield f"{len(keys)} {what}: {', '.join(keys[:SHOWN])}{more}"
+        ellipsis = ", …" if len(keys) > SHOWN else ""
+        yield f"{len(keys)} {problem}: {', '.join(keys[:SHOWN])}{ellipsis}"

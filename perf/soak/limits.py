@@ -36,7 +36,7 @@ ANSWER: Final = "So the answer is (A)."
 Allows = Callable[[float], bool]
 
 
-class Cell(NamedTuple):
+class LimitCell(NamedTuple):
     """One endpoint and how it is asked."""
 
     name: str
@@ -45,11 +45,11 @@ class Cell(NamedTuple):
     questions: int
     in_flight: int
     retry_after: str | None
-    check: Callable[[Seen], str]
+    check: Callable[[Traffic], str]
     """Returns what is wrong with the times, or an empty text."""
 
 
-class Seen:
+class Traffic:
     """What an endpoint has seen, in seconds since its first request."""
 
     def __init__(self) -> None:
@@ -57,23 +57,50 @@ class Seen:
         self.refused: list[float] = []
 
 
-def cells() -> Iterator[Cell]:
+def cells() -> Iterator[LimitCell]:
     """Yield all cells."""
-    for asked in RETRY_AFTER:
-        for many in IN_FLIGHT:
-            name = f"60 s of 429, Retry-After {'a past date' if asked == PAST else asked}"
-            check = functools.partial(_recovers, began=2.0)
+    for retry_after in RETRY_AFTER:
+        for concurrency in IN_FLIGHT:
+            name = (
+                f"60 s of 429, Retry-After {'a past date' if retry_after == PAST else retry_after}"
+            )
+            check = functools.partial(_recovers, storm_start=2.0)
             storm = functools.partial(_outside, 2.0)
-            questions = 40 if many == 1 else 60 * many if many < 128 else 4800
-            yield Cell(f"{name}, {many} in flight", storm, questions, many, asked, check)
-        check = functools.partial(_recovers, began=0.0)
+            questions = 40 if concurrency == 1 else 60 * concurrency if concurrency < 128 else 4800
+            yield LimitCell(
+                f"{name}, {concurrency} in flight",
+                storm,
+                questions,
+                concurrency,
+                retry_after,
+                check,
+            )
+        check = functools.partial(_recovers, storm_start=0.0)
         storm = functools.partial(_outside, 0.0)
-        yield Cell(f"{name}, 32 in flight, from the first call on", storm, 600, 32, asked, check)
-    for many in IN_FLIGHT:
-        yield Cell(f"60 a minute, {many} in flight", _Window(60), 180, many, None, _fills_windows)
-        yield Cell(f"4 a second, {many} in flight", _Bucket(4.0), 300, many, None, _fills_bucket)
+        yield LimitCell(
+            f"{name}, 32 in flight, from the first call on", storm, 600, 32, retry_after, check
+        )
+    for concurrency in IN_FLIGHT:
+        yield LimitCell(
+            f"60 a minute, {concurrency} in flight",
+            _Window(60),
+            180,
+            concurrency,
+            None,
+            _fills_windows,
+        )
+        yield LimitCell(
+            f"4 a second, {concurrency} in flight",
+            _Bucket(4.0),
+            300,
+            concurrency,
+            None,
+            _fills_bucket,
+        )
     chance = random.Random(1)
-    yield Cell("80 % at random, 16 in flight", lambda _: chance.random() < 0.2, 108, 16, "1", _soon)
+    yield LimitCell(
+        "80 % at random, 16 in flight", lambda _: chance.random() < 0.2, 108, 16, "1", _soon
+    )
 
 
 def soak(workers: int = 48) -> int:
@@ -90,17 +117,17 @@ def soak(workers: int = 48) -> int:
     return wrong
 
 
-def _run(cell: Cell, folder: Path) -> str:
+def _run(cell: LimitCell, folder: Path) -> str:
     """Run one cell; return what happened, in one line."""
     folder.mkdir()
-    seen, lock, first = Seen(), threading.Lock(), [0.0]
+    traffic, lock, start = Traffic(), threading.Lock(), [0.0]
 
     def raw(_: EndpointRequest, _attempt: int) -> Raw | None:
         with lock:
-            first[0] = first[0] or monotonic()
-            now = monotonic() - first[0]
+            start[0] = start[0] or monotonic()
+            now = monotonic() - start[0]
             accepted = cell.allows(now)
-            (seen.accepted if accepted else seen.refused).append(now)
+            (traffic.accepted if accepted else traffic.refused).append(now)
         return None if accepted else Raw(data=_refusal(cell.retry_after), then="close")
 
     settings = {"demo": {"size": cell.questions, "subset_list": ["boolean_expressions"]}}
@@ -109,38 +136,40 @@ def _run(cell: Cell, folder: Path) -> str:
         words += ["--dataset-args", json.dumps(settings), "--work-dir", ".", "--run-id", "r"]
         words += ["--eval-batch-size", str(cell.in_flight), "--json", "--quiet"]
         started = monotonic()
-        ended = keju(folder, *words, seconds=LONGEST)
-        took = monotonic() - started
-    problem = ended.broken or ("" if ended.code == 0 else f"exit {ended.code}: {ended.err[-200:]}")
+        process = keju(folder, *words, seconds=LONGEST)
+        duration = monotonic() - started
+    problem = process.broken or (
+        "" if process.code == 0 else f"exit {process.code}: {process.err[-200:]}"
+    )
     if not problem:
-        outcomes = json.loads(ended.out)["benchmarks"][0]["outcomes"]
-        problem = f"{outcomes['error']} errors" if outcomes["error"] else cell.check(seen)
-    figures = f"{took:.1f} s, {len(seen.accepted)} accepted, {len(seen.refused)} refused"
+        outcomes = json.loads(process.out)["benchmarks"][0]["outcomes"]
+        problem = f"{outcomes['error']} errors" if outcomes["error"] else cell.check(traffic)
+    figures = f"{duration:.1f} s, {len(traffic.accepted)} accepted, {len(traffic.refused)} refused"
     return f"{cell.name}: {figures}" + (f" WRONG {problem}" if problem else " ok")
 
 
 def _refusal(retry_after: str | None) -> bytes:
     body = b'{"error": {"message": "Too many requests", "type": "requests"}}'
-    asked = f"Retry-After: {retry_after}\r\n" if retry_after is not None else ""
-    head = f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n{asked}"
+    retry_header = f"Retry-After: {retry_after}\r\n" if retry_after is not None else ""
+    head = f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n{retry_header}"
     return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def _outside(began: float, now: float) -> bool:
-    return not began <= now < began + STORM
+def _outside(storm_start: float, now: float) -> bool:
+    return not storm_start <= now < storm_start + STORM
 
 
 class _Window:
     """Accepts a number of requests in each minute."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._counts: dict[int, int] = {}
 
     def __call__(self, now: float) -> bool:
         minute = int(now // 60)
         self._counts[minute] = count = self._counts.get(minute, 0) + 1
-        return count <= self._most
+        return count <= self._limit
 
 
 class _Bucket:
@@ -159,27 +188,29 @@ class _Bucket:
         return True
 
 
-def _recovers(seen: Seen, began: float) -> str:
-    over = began + STORM
-    late = [at for at in seen.accepted if at >= over]
+def _recovers(traffic: Traffic, storm_start: float) -> str:
+    over = storm_start + STORM
+    late = [at for at in traffic.accepted if at >= over]
     if not late or late[0] - over > 8.0:
         return f"it goes on {late[0] - over if late else 0:.1f} s after the end"
     return ""
 
 
-def _fills_windows(seen: Seen) -> str:
+def _fills_windows(traffic: Traffic) -> str:
     counts: dict[int, int] = {}
-    for at in seen.accepted:
+    for at in traffic.accepted:
         counts[int(at // 60)] = counts.get(int(at // 60), 0) + 1
-    whole = sorted(counts)[1:-1]
-    return "" if all(counts[minute] >= SHARE * 60 for minute in whole) else f"windows {counts}"
+    full_minutes = sorted(counts)[1:-1]
+    return (
+        "" if all(counts[minute] >= SHARE * 60 for minute in full_minutes) else f"windows {counts}"
+    )
 
 
-def _fills_bucket(seen: Seen) -> str:
-    late = [at for at in seen.accepted if at >= 15.0]
+def _fills_bucket(traffic: Traffic) -> str:
+    late = [at for at in traffic.accepted if at >= 15.0]
     rate = (len(late) - 1) / (late[-1] - late[0])
     return "" if rate >= SHARE * 4.0 else f"{rate:.2f} a second"
 
 
-def _soon(seen: Seen) -> str:
-    return "" if seen.accepted[-1] <= 300 else f"{seen.accepted[-1]:.0f} s"
+def _soon(traffic: Traffic) -> str:
+    return "" if traffic.accepted[-1] <= 300 else f"{traffic.accepted[-1]:.0f} s"

@@ -35,13 +35,13 @@ def cases() -> list[Case]:
         Case(f"{name} as {user}", partial(_alone, user, module, names))
         for user in users()
         for name, module, names in (
-            *((each.name, SANDBOX, (each.name,)) for each in attacks()),
+            *((attack.name, SANDBOX, (attack.name,)) for attack in attacks()),
             ("all on the viewer", VIEWER, ()),
         )
     ]
 
 
-def told() -> str:
+def summary() -> str:
     """Return the users."""
     return f"as {' and as '.join(users())}"
 
@@ -64,10 +64,10 @@ def _system() -> str:
 @cache
 def _packages() -> Path:
     """Return the folder of the packages that Keju needs."""
-    found = importlib.util.find_spec("ipykernel")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parents[1]
+    spec = importlib.util.find_spec("ipykernel")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parents[1]
 
 
 @cache
@@ -88,8 +88,8 @@ def _alone(user: str, module: str, names: tuple[str, ...], _folder: Path) -> str
 
     The folder of the case may be closed to the normal user, so that it gets another.
     """
-    with tempfile.TemporaryDirectory(prefix="keju-soak-", dir="/tmp") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="keju-soak-", dir="/tmp") as folder_name:
+        folder = Path(folder_name)
         argv, env = [sys.executable], environment()
         if user == NORMAL:
             os.chown(folder, NUMBER, NUMBER)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from keju.runs.journal import Records
 from perf.exam import data_dir
-from perf.soak.case import Ended, environment
+from perf.soak.case import CommandResult, environment
 from perf.soak.fleet import NOISE, Post, odd_replies, some_order
+from perf.soak.killed_run import Kill, KilledRun
 from perf.soak.ledger import Calm, Entries, broken_attempts, given_twice, problems
-from perf.soak.sitting import Kill, Sitting
 from perf.soak.witness import FAULTS, NAME, Order, garbage_out
 
 if TYPE_CHECKING:
@@ -38,21 +38,23 @@ PATIENCE: Final = 60.0
 SIGNALS: Final = (Kill(0, signal.SIGKILL), Kill(0, signal.SIGINT), Kill(0, signal.SIGTERM))
 
 
-class Exam(NamedTuple):
+class RoundExam(NamedTuple):
     """The questions of a round, as words of a command."""
 
     title: str
     words: tuple[str, ...]
 
 
-def exam_of(seed: int, size: int, *, real: bool = True) -> Exam:
+def exam_of(seed: int, size: int, *, real: bool = True) -> RoundExam:
     """BBH where its data is at hand, else generated questions."""
     folder = data_dir() if real else None
     if folder is not None and (folder / "bbh").is_dir():
-        given = ("--datasets", "bbh", "--data-dir", str(folder), "--total", str(size))
-        return Exam("BBH", (*given, "--sample", "random", "--seed", str(seed)))
+        data_words = ("--datasets", "bbh", "--data-dir", str(folder), "--total", str(size))
+        return RoundExam("BBH", (*data_words, "--sample", "random", "--seed", str(seed)))
     settings = json.dumps({"demo": {"size": size // 6}})
-    return Exam("demo", ("--datasets", "demo", "--dataset-args", settings, "--seed", str(seed)))
+    return RoundExam(
+        "demo", ("--datasets", "demo", "--dataset-args", settings, "--seed", str(seed))
+    )
 
 
 @dataclass
@@ -77,17 +79,17 @@ class Report:
     violations: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    def add(self, other: Report) -> None:
+    def add(self, report: Report) -> None:
         """Add the counts of another one."""
         for name in ("signals", "exits", "faults"):
-            getattr(self, name).update(getattr(other, name))
+            getattr(self, name).update(getattr(report, name))
         for name in ("questions", "requests", "replies", "records", "errors", "twice", "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.violations += other.violations
+            setattr(self, name, getattr(self, name) + getattr(report, name))
+        self.violations += report.violations
 
     def line(self) -> str:
         """It in one line."""
-        kills = ", ".join(f"{name} {many}" for name, many in sorted(self.signals.items()))
+        kills = ", ".join(f"{name} {count}" for name, count in sorted(self.signals.items()))
         verdict = "; ".join(self.violations) or "ok"
         return (
             f"{self.title}, {self.questions} questions: killed: {kills or 'nothing'}; "
@@ -141,7 +143,7 @@ class Round:
         self.folder = Path(tempfile.mkdtemp(prefix="round-", dir=place.folder))
         self.report = Report(f"{kind}, {self.exam.title}")
         self.posts: list[Post] = []
-        self.sittings: list[Sitting] = []
+        self.sittings: list[KilledRun] = []
         self.give_up_after = PATIENCE
         self.slots = SLOTS
         self.allowed = 0
@@ -160,10 +162,10 @@ class Round:
         self.posts.append(post)
         return post
 
-    def words(self, run: str, *more: str, python: str = sys.executable) -> list[str]:
+    def words(self, run: str, *flags: str, python: str = sys.executable) -> list[str]:
         """The command that sits the exam."""
         return [
-            *(python, "-m", "keju", "eval", "--model", NAME, *self.exam.words, *more),
+            *(python, "-m", "keju", "eval", "--model", NAME, *self.exam.words, *flags),
             *("--work-dir", ".", "--run-id", run, "--json", "--quiet", "--no-report"),
             *("--timeout", "2", "--retry-interval", "0.05", "--attempts", "6"),
             *("--eval-batch-size", str(self.slots), "--error-limit", "0"),
@@ -176,22 +178,22 @@ class Round:
         words: Sequence[str] | Callable[[int], Sequence[str]],
         kills: Sequence[Kill],
         around: dict[str, str] | None = None,
-        others: Callable[[], Sequence[int]] = lambda: (),
-    ) -> Sitting:
+        other_pids: Callable[[], Sequence[int]] = lambda: (),
+    ) -> KilledRun:
         """A run by a command, or by one for each start; see `Sitting`."""
         make = words if callable(words) else lambda _: words
-        sitting = Sitting(make, self.folder / run, around or environment(), kills, others)
+        sitting = KilledRun(make, self.folder / run, around or environment(), kills, other_pids)
         self.sittings.append(sitting)
         return sitting
 
-    def some_kills(self, most: int, many: int) -> list[Kill]:
+    def some_kills(self, records: int, count: int) -> list[Kill]:
         """Kills of Keju between the first record and the last but a tenth."""
-        found = []
-        for _ in range(many):
+        kills = []
+        for _ in range(count):
             kind = self.chance.choice(SIGNALS)
             times = 2 if kind.signal == signal.SIGINT and self.chance.random() < 0.3 else 1
-            found.append(Kill(self.chance.randrange(1, most * 9 // 10), kind.signal, times))
-        return found
+            kills.append(Kill(self.chance.randrange(1, records * 9 // 10), kind.signal, times))
+        return kills
 
     # What happens
 
@@ -205,10 +207,10 @@ class Round:
         self._later.append((time.monotonic() + seconds, act))
 
     def some_weather(
-        self, many: int, kinds: Sequence[str] = FAULTS, *, deaths: bool = True
+        self, count: int, kinds: Sequence[str] = FAULTS, *, deaths: bool = True
     ) -> None:
         """Orders and deaths at moments of their own."""
-        for _ in range(many):
+        for _ in range(count):
             post = self.chance.randrange(len(self.posts))
             dies = deaths and self.chance.random() < 0.25
             order, seconds = some_order(self.chance, kinds), 0.1 + self.chance.random()
@@ -258,25 +260,25 @@ class Round:
             while self._events and self._events[0][0] <= records:
                 self._events.pop(0)[1]()
             now = time.monotonic()
-            for event in [each for each in self._later if each[0] <= now]:
+            for event in [later for later in self._later if later[0] <= now]:
                 self._later.remove(event)
                 event[1]()
             if now > until:
                 self.report.violations.append(f"not over after {LONGEST:.0f} s")
                 break
             time.sleep(0.005)
-        self.report.violations += [each.problem for each in self.sittings if each.problem]
+        self.report.violations += [run.problem for run in self.sittings if run.problem]
 
     # What came of it
 
     def calm(self) -> Calm:
         """The same exam at an endpoint that nobody disturbs."""
         words = self.words("calm", "--api-url", self.place.calm.url)
-        ended = self.command(*words[1:])
-        assert ended.code == 0, ended
-        return Calm.of(self.folder / "calm", json.loads(ended.out))
+        process = self.command(*words[1:])
+        assert process.code == 0, process
+        return Calm.of(self.folder / "calm", json.loads(process.out))
 
-    def command(self, *words: str) -> Ended:
+    def command(self, *words: str) -> CommandResult:
         """Run one command to its end."""
         ran = subprocess.run(
             [sys.executable, *words],
@@ -287,10 +289,10 @@ class Round:
             timeout=LONGEST,
             check=False,
         )
-        ended = Ended(ran.returncode, ran.stdout, ran.stderr)
-        if ended.broken:
-            self.report.violations.append(ended.broken)
-        return ended
+        process = CommandResult(ran.returncode, ran.stdout, ran.stderr)
+        if process.broken:
+            self.report.violations.append(process.broken)
+        return process
 
     def check(self, run: str, document: dict[str, Any] | None) -> None:
         """Hold the ledgers against the records of a finished run, and count."""
@@ -306,22 +308,26 @@ class Round:
         report.records = sum(1 for _ in Records(self.folder / run))
         for entries in ledgers.values():
             report.faults.update(entries.faults)
-            report.faults.update({"other model": entries.others, "refuse": entries.refusals})
-            report.requests += entries.asked.total()
-            report.replies += entries.gave.total()
+            report.faults.update({"other model": entries.wrong_answers, "refuse": entries.refusals})
+            report.requests += entries.requests.total()
+            report.replies += entries.true_answers.total()
         if document is None:
             return
         report.violations += problems(self.folder / run, calm, ledgers, document)
         report.twice = given_twice(folders, ledgers.values())
         report.errors = report.records - (report.replies - report.twice)
-        most = self.allowed + self._cost_of_kills(ledgers.values()) + broken_attempts(folders)
-        if report.twice > most:
-            report.violations.append(f"{report.twice} answers given for nothing, {most} at most")
+        allowed_repeats = (
+            self.allowed + self._cost_of_kills(ledgers.values()) + broken_attempts(folders)
+        )
+        if report.twice > allowed_repeats:
+            report.violations.append(
+                f"{report.twice} answers given for nothing, {allowed_repeats} at most"
+            )
 
     def _cost_of_kills(self, ledgers: Iterable[Entries]) -> int:
         """True answers that kills may have cost: what was in flight."""
         hard = sum(sitting.hard_kills for sitting in self.sittings)
-        shut = sum(post.deaths for post in self.posts) + sum(each.refusals for each in ledgers)
+        shut = sum(post.deaths for post in self.posts) + sum(ledger.refusals for ledger in ledgers)
         return self.slots * (hard * len(self.posts) + shut * len(self.sittings))
 
     def close(self) -> None:

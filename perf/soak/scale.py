@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keju.runs.run import RESULTS
 from perf.scaling import RAY
-from perf.soak.case import Ended, environment
+from perf.soak.case import CommandResult, environment
 from perf.soak.fleet import Post
+from perf.soak.killed_run import INCOMPLETE, Kill
 from perf.soak.rounds import SIZE, Place, Report, Round
-from perf.soak.sitting import INCOMPLETE, Kill
 from perf.soak.witness import ATTEMPT_FAULTS, Order
 
 if TYPE_CHECKING:
@@ -46,90 +46,90 @@ def urls_of(posts: Iterable[Post]) -> list[str]:
     return [word for post in posts for word in ("--api-url", post.url)]
 
 
-def play_pool(it: Round) -> None:
+def play_pool(round_: Round) -> None:
     """Several endpoints of which each may fail, and sometimes all of them."""
-    for place in range(it.chance.randrange(3, 6)):
-        it.new_post(place).start()
-    it.some_weather(10)
+    for place in range(round_.chance.randrange(3, 6)):
+        round_.new_post(place).start()
+    round_.some_weather(10)
     for part in (4, 2):  # the first such reply takes an endpoint out, so there are never many
-        it.at(it.size // part, it.trouble(1, Order("other", 15, 3.0)))
-    if it.chance.random() < 0.3:
-        it.give_up_after = 2.0
-        it.at(it.chance.randrange(it.size // 2), it.blackout)
-    kills = it.some_kills(it.size, it.chance.randrange(2, 6))
-    seed = it.chance.random()
+        round_.at(round_.size // part, round_.trouble(1, Order("other", 15, 3.0)))
+    if round_.chance.random() < 0.3:
+        round_.give_up_after = 2.0
+        round_.at(round_.chance.randrange(round_.size // 2), round_.blackout)
+    kills = round_.some_kills(round_.size, round_.chance.randrange(2, 6))
+    seed = round_.chance.random()
 
     def words(start: int) -> list[str]:
         """All endpoints at first, then any with the first among them: it is the same run."""
-        chance, others = random.Random(f"{seed} {start}"), it.posts[1:]
-        many = chance.randrange(len(others) + 1) if start else len(others)
-        return it.words("r", *urls_of([it.posts[0], *chance.sample(others, many)]))
+        chance, other_posts = random.Random(f"{seed} {start}"), round_.posts[1:]
+        count = chance.randrange(len(other_posts) + 1) if start else len(other_posts)
+        return round_.words("r", *urls_of([round_.posts[0], *chance.sample(other_posts, count)]))
 
-    sitting = it.evaluate("r", words, kills)
-    it.play()
-    it.check("r", sitting.document)
+    sitting = round_.evaluate("r", words, kills)
+    round_.play()
+    round_.check("r", sitting.document)
 
 
-def play_parts(it: Round) -> None:
+def play_parts(round_: Round) -> None:
     """Three parts at once, then one run of them; sometimes before the last part is complete."""
-    many = 3
+    part_count = 3
     for place in range(3):
-        it.new_post(place).start()
-    it.some_weather(8)
-    early, part = it.chance.random() < 0.4, it.size // many
-    for number in range(1, many + 1):
-        run, kills = f"part-{number}", it.some_kills(part, it.chance.randrange(1, 3))
-        words = it.words(run, *urls_of(it.posts), "--shard", f"{number}/{many}")
-        sitting = it.evaluate(run, words, kills)
-        sitting.abandoned = early and number == many
-    it.play()
-    if it.report.violations:
-        return it.check("part-1", None)
-    merged = _merge(it)
-    missing = it.size - sum(sitting.replies for sitting in it.sittings)
+        round_.new_post(place).start()
+    round_.some_weather(8)
+    early, part = round_.chance.random() < 0.4, round_.size // part_count
+    for number in range(1, part_count + 1):
+        run, kills = f"part-{number}", round_.some_kills(part, round_.chance.randrange(1, 3))
+        words = round_.words(run, *urls_of(round_.posts), "--shard", f"{number}/{part_count}")
+        sitting = round_.evaluate(run, words, kills)
+        sitting.abandoned = early and number == part_count
+    round_.play()
+    if round_.report.violations:
+        return round_.check("part-1", None)
+    merged = _merge(round_)
+    missing = round_.size - sum(sitting.replies for sitting in round_.sittings)
     expected = INCOMPLETE if missing else 0
     if merged.code != expected:
         problem = f"merge ended with {merged.code}, not {expected}: {merged.err.strip()[-300:]}"
-        it.report.violations.append(problem)
-        return it.check("whole", None)
+        round_.report.violations.append(problem)
+        return round_.check("whole", None)
     document = json.loads(merged.out)
     if missing:
-        kill = Kill(it.size - missing + it.chance.randrange(1, missing + 1), signal.SIGKILL)
-        rest = it.evaluate("whole", it.words("whole", *urls_of(it.posts)), [kill])
-        it.play()
-        document = rest.document
-    return it.check("whole", document)
+        kill = Kill(round_.size - missing + round_.chance.randrange(1, missing + 1), signal.SIGKILL)
+        final_run = round_.evaluate("whole", round_.words("whole", *urls_of(round_.posts)), [kill])
+        round_.play()
+        document = final_run.document
+    return round_.check("whole", document)
 
 
-def _merge(it: Round) -> Ended:
+def _merge(round_: Round) -> CommandResult:
     """Merge the parts; before, the same command is killed in the middle."""
-    names = [sitting.run.name for sitting in it.sittings]
+    names = [sitting.run.name for sitting in round_.sittings]
     words = ["-m", "keju", "merge", *names, "-o", "whole", "--work-dir", ".", "--json"]
     words += ["--no-report"]
     with subprocess.Popen(
         [sys.executable, *words],
-        cwd=it.folder,
+        cwd=round_.folder,
         env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as child:
-        while child.poll() is None and not any(it.folder.glob("*whole*")):
+        while child.poll() is None and not any(round_.folder.glob("*whole*")):
             time.sleep(0.001)  # it has not begun to write
-        time.sleep(it.chance.random() * 0.1)
+        time.sleep(round_.chance.random() * 0.1)
         child.kill()
-    whole = it.folder / "whole"
-    it.report.signals["merge"] += child.returncode == -signal.SIGKILL
-    if (whole / RESULTS).is_file():  # it was quicker
-        shutil.rmtree(whole)
-    ended = it.command(*words)
-    if left := [path.name for path in it.folder.glob(".whole*")]:
-        it.report.violations.append(f"merge left {left[0]}")
-    return ended
+    merged_folder = round_.folder / "whole"
+    round_.report.signals["merge"] += child.returncode == -signal.SIGKILL
+    if (merged_folder / RESULTS).is_file():  # it was quicker
+        shutil.rmtree(merged_folder)
+    process = round_.command(*words)
+    if partial_files := [path.name for path in round_.folder.glob(".whole*")]:
+        round_.report.violations.append(f"merge left {partial_files[0]}")
+    return process
 
 
-def play_served(it: Round) -> None:
+def play_served(round_: Round) -> None:
     """A server that Keju starts, which dies now and then, once or twice in a session."""
-    post = it.new_post(0, fast=0.015)
+    post = round_.new_post(0, fast=0.015)
     command = f"{shlex.join(post.words)} --port {{port}}"
 
     def kill_server() -> None:
@@ -138,30 +138,32 @@ def play_served(it: Round) -> None:
             post.deaths += 1
             os.kill(lives[-1], signal.SIGKILL)
 
-    for _ in range(it.chance.randrange(1, 4)):
-        it.at(it.chance.randrange(1, it.size * 9 // 10), kill_server)
-    it.some_weather(6, (*ATTEMPT_FAULTS, "refuse"), deaths=False)
-    kills = it.some_kills(it.size, it.chance.randrange(1, 4))
-    sitting = it.evaluate("r", it.words("r", "--serve", command), kills)
-    it.play()
-    it.check("r", sitting.document)
+    for _ in range(round_.chance.randrange(1, 4)):
+        round_.at(round_.chance.randrange(1, round_.size * 9 // 10), kill_server)
+    round_.some_weather(6, (*ATTEMPT_FAULTS, "refuse"), deaths=False)
+    kills = round_.some_kills(round_.size, round_.chance.randrange(1, 4))
+    sitting = round_.evaluate("r", round_.words("r", "--serve", command), kills)
+    round_.play()
+    round_.check("r", sitting.document)
 
 
-def play_ray(it: Round) -> None:
+def play_ray(round_: Round) -> None:
     """Actors on three nodes ask one endpoint; actors, nodes and the driver are killed."""
     from tests.cluster.conftest import with_signal
 
-    raylets, python = it.place.raylets(), str(it.place.ray)
-    it.slots = 12
-    it.new_post(0, fast=0.05).start()
-    it.some_weather(5, ATTEMPT_FAULTS)
+    raylets, python = round_.place.raylets(), str(round_.place.ray)
+    round_.slots = 12
+    round_.new_post(0, fast=0.05).start()
+    round_.some_weather(5, ATTEMPT_FAULTS)
 
-    def kill(what: str, found: Callable[[], list[int]], act: Callable[[int], None]) -> None:
-        if raylets.actors() and (processes := found()):
-            it.report.signals[what] += 1
-            act(it.chance.choice(processes))
+    def kill(
+        victim_kind: str, find_pids: Callable[[], list[int]], act: Callable[[int], None]
+    ) -> None:
+        if raylets.actors() and (processes := find_pids()):
+            round_.report.signals[victim_kind] += 1
+            act(round_.chance.choice(processes))
         else:  # the session is without Ray, or has just begun
-            it.in_seconds(0.2, lambda: kill(what, found, act))
+            round_.in_seconds(0.2, lambda: kill(victim_kind, find_pids, act))
 
     def kill_actor() -> None:
         kill("actor", raylets.actors, lambda pid: with_signal(pid, signal.SIGKILL))
@@ -170,22 +172,24 @@ def play_ray(it: Round) -> None:
         kill("node", lambda: raylets.alive()[1:], raylets.kill_node)
 
     for act in (kill_actor, kill_actor, kill_node):
-        it.at(it.chance.randrange(it.size // 10, it.size * 7 // 10), act)
+        round_.at(round_.chance.randrange(round_.size // 10, round_.size * 7 // 10), act)
     settings = json.dumps({"patience": 30, "resources": {"place": 1}})
     cluster = ("--executor", "ray", "--ray-address", raylets.address, "--ray", settings)
-    plain = it.chance.randrange(2)
+    plain = round_.chance.randrange(2)
 
     def words(start: int) -> list[str]:
         """Every other start is without Ray: it is the same run."""
-        more = cluster if start % 2 != plain else ()
-        return it.words("r", *urls_of(it.posts), *more, python=python)
+        cluster_flags = cluster if start % 2 != plain else ()
+        return round_.words("r", *urls_of(round_.posts), *cluster_flags, python=python)
 
     around = raylets.around | {"PYTHONPATH": environment()["PYTHONPATH"]}
-    sitting = it.evaluate("r", words, it.some_kills(it.size, 2), around, raylets.actors)
-    it.play()
-    lost = it.report.signals["actor"] + it.report.signals["node"] + 3 * sitting.hard_kills
-    it.allowed = TOLD_BY_ACTOR * lost
-    it.check("r", sitting.document)
+    sitting = round_.evaluate("r", words, round_.some_kills(round_.size, 2), around, raylets.actors)
+    round_.play()
+    allowed_losses = (
+        round_.report.signals["actor"] + round_.report.signals["node"] + 3 * sitting.hard_kills
+    )
+    round_.allowed = TOLD_BY_ACTOR * allowed_losses
+    round_.check("r", sitting.document)
 
 
 WAYS: Final = {"pool": play_pool, "parts": play_parts, "served": play_served, "ray": play_ray}
@@ -193,19 +197,19 @@ WAYS: Final = {"pool": play_pool, "parts": play_parts, "served": play_served, "r
 
 def play(place: Place, kind: str, seed: str, *, size: int = SIZE, real: bool = True) -> Report:
     """One round."""
-    started, it = time.monotonic(), Round(place, kind, seed, size=size, real=real)
+    started, round_ = time.monotonic(), Round(place, kind, seed, size=size, real=real)
     try:
-        WAYS[kind](it)
+        WAYS[kind](round_)
     finally:
-        it.close()
-        it.report.seconds = time.monotonic() - started
-    return it.report
+        round_.close()
+        round_.report.seconds = time.monotonic() - started
+    return round_.report
 
 
 def ray_python() -> Path | None:
     """The Python of the environment that ``make test-ray`` builds, where it is there."""
-    named = os.environ.get(RAY, Path.home() / ".cache/keju-bridges/ray")
-    python = Path(named, "bin", "python")
+    ray_home = os.environ.get(RAY, Path.home() / ".cache/keju-bridges/ray")
+    python = Path(ray_home, "bin", "python")
     return python if python.is_file() else None
 
 
@@ -221,46 +225,46 @@ def opened(ray: Path | None, raylets: Raylets | None = None) -> Iterator[Place]:
             shutil.rmtree(place.folder, ignore_errors=True)
 
 
-def soak(minutes: float, seed: int, only: int | None = None) -> int:
+def soak(minutes: float, seed: int, only_round: int | None = None) -> int:
     """Rounds for so many minutes, or one of them; print a line for each, and what they were like.
 
     How many rounds something went wrong in.
     """
-    ray, whole, wrong, number = ray_python(), Report("all"), 0, 0
+    ray, overall, wrong, number = ray_python(), Report("all"), 0, 0
     if ray is None:
         print(f"without Ray: {RAY} names no environment with it; make test-ray builds one")
     kinds = KINDS if ray is not None else KINDS[:-1]
     until = time.monotonic() + 60 * minutes
     with opened(ray) as place:
         while time.monotonic() < until:
-            number = only if only is not None else number + 1
+            number = only_round if only_round is not None else number + 1
             report = play(place, kinds[number % len(kinds)], f"{seed} {number}")
             print(f"  {number}: {report.line()}", flush=True)
             if report.violations:
                 print(f"     again: python -m perf.soak scale --seed {seed} --round {number}")
                 wrong += 1
-            whole.add(report)
-            if only is not None:
+            overall.add(report)
+            if only_round is not None:
                 break
-    rounds = 1 if only is not None else number
-    print(table(whole, rounds), flush=True)
+    rounds = 1 if only_round is not None else number
+    print(table(overall, rounds), flush=True)
     return wrong
 
 
-def table(whole: Report, rounds: int) -> str:
+def table(overall: Report, rounds: int) -> str:
     """What all rounds were like, in rows."""
     rows: dict[str, Any] = {
         "rounds": rounds,
-        "questions": whole.questions,
-        **{f"killed: {name}": many for name, many in sorted(whole.signals.items())},
-        **{f"exit code {code}": many for code, many in sorted(whole.exits.items())},
-        **{f"fault: {name}": many for name, many in sorted(whole.faults.items())},
-        "requests": whole.requests,
-        "true answers given": whole.replies,
-        "of them in no record": whole.twice,
-        "records": whole.records,
-        "of them errors, asked again": whole.errors,
-        "violations": len(whole.violations),
+        "questions": overall.questions,
+        **{f"killed: {name}": count for name, count in sorted(overall.signals.items())},
+        **{f"exit code {code}": count for code, count in sorted(overall.exits.items())},
+        **{f"fault: {name}": count for name, count in sorted(overall.faults.items())},
+        "requests": overall.requests,
+        "true answers given": overall.replies,
+        "of them in no record": overall.twice,
+        "records": overall.records,
+        "of them errors, asked again": overall.errors,
+        "violations": len(overall.violations),
     }
     width = max(map(len, rows))
     return "\n".join(f"  {name:<{width}} {value:>9,}" for name, value in rows.items())

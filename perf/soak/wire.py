@@ -108,7 +108,7 @@ def _choice(**changes: Any) -> bytes:
     return json.dumps({"choices": [CHOICE | changes]}).encode()
 
 
-def _beside(name: str, value: bytes) -> bytes:
+def _with_extra_field(name: str, value: bytes) -> bytes:
     """A good reply with one more field, whose value is written as it is."""
     return GOOD[:-1] + b', "%s": ' % name.encode() + value + b"}"
 
@@ -164,29 +164,35 @@ SHAPES: Final[dict[str, tuple[bytes, Fate]]] = {
         _content(b'[{"type": "text", "text": "So the answer is (A)."}, 7, null]'),
         "answer",
     ),
-    "a nested field": (_beside("more", nested()), "retry"),
-    "a nested list beside it": (_beside("more", b"[" * DEEP + b"]" * DEEP), "retry"),
-    "a nested usage": (_beside("usage", nested()), "retry"),
+    "a nested field": (_with_extra_field("more", nested()), "retry"),
+    "a nested list beside it": (_with_extra_field("more", b"[" * DEEP + b"]" * DEEP), "retry"),
+    "a nested usage": (_with_extra_field("usage", nested()), "retry"),
     "nested tool calls": (_choice()[:-3] + b', "tool_calls": ' + nested() + b"}]}", "retry"),
     "tool calls nested 500 deep": (
         _choice(message={"content": TEXT, "tool_calls": ["?"]}).replace(b'"?"', nested(500)),
         "answer",
     ),
-    "a number of 5,000 digits": (_beside("created", b"9" * 5000), "answer"),
-    "an exponent of 99999": (_beside("created", b"1e99999"), "answer"),
-    "NaN": (_beside("created", b"NaN"), "answer"),
-    "Infinity": (_beside("created", b"-Infinity"), "answer"),
-    "half a character": (_beside("id", b'"\\ud83d"'), "answer"),
-    "NUL in a field": (_beside("id", b'"a\\u0000b"'), "answer"),
-    "escapes in the model's name": (_beside("model", json.dumps(ESCAPES).encode()), "answer"),
-    "usage a list": (_beside("usage", b"[1]"), "answer"),
-    "usage of texts": (_beside("usage", b'{"prompt_tokens": "x"}'), "answer"),
-    "usage negative": (_beside("usage", b'{"prompt_tokens": -5}'), "answer"),
-    "usage beyond all bounds": (_beside("usage", b'{"prompt_tokens": 1e300}'), "answer"),
-    "usage of 5,000 digits": (_beside("usage", b'{"prompt_tokens": %s}' % (b"9" * 5000)), "answer"),
-    "usage details odd": (_beside("usage", b'{"prompt_tokens_details": 4}'), "answer"),
-    "model a number": (_beside("model", b"4"), "answer"),
-    "model null": (_beside("model", b"null"), "answer"),
+    "a number of 5,000 digits": (_with_extra_field("created", b"9" * 5000), "answer"),
+    "an exponent of 99999": (_with_extra_field("created", b"1e99999"), "answer"),
+    "NaN": (_with_extra_field("created", b"NaN"), "answer"),
+    "Infinity": (_with_extra_field("created", b"-Infinity"), "answer"),
+    "half a character": (_with_extra_field("id", b'"\\ud83d"'), "answer"),
+    "NUL in a field": (_with_extra_field("id", b'"a\\u0000b"'), "answer"),
+    "escapes in the model's name": (
+        _with_extra_field("model", json.dumps(ESCAPES).encode()),
+        "answer",
+    ),
+    "usage a list": (_with_extra_field("usage", b"[1]"), "answer"),
+    "usage of texts": (_with_extra_field("usage", b'{"prompt_tokens": "x"}'), "answer"),
+    "usage negative": (_with_extra_field("usage", b'{"prompt_tokens": -5}'), "answer"),
+    "usage beyond all bounds": (_with_extra_field("usage", b'{"prompt_tokens": 1e300}'), "answer"),
+    "usage of 5,000 digits": (
+        _with_extra_field("usage", b'{"prompt_tokens": %s}' % (b"9" * 5000)),
+        "answer",
+    ),
+    "usage details odd": (_with_extra_field("usage", b'{"prompt_tokens_details": 4}'), "answer"),
+    "model a number": (_with_extra_field("model", b"4"), "answer"),
+    "model null": (_with_extra_field("model", b"null"), "answer"),
     "finish reason null": (_choice(finish_reason=None), "answer"),
     "finish reason a number": (_choice(finish_reason=4), "answer"),
     "finish reason a list": (_choice(finish_reason=["stop"]), "answer"),
@@ -398,10 +404,10 @@ def _modes() -> Iterator[Mode]:
         yield Mode(f"framing, {name}", Raw(data=data), fate)
     for name, (raw, fate) in TIMINGS.items():
         yield Mode(f"timing, {name}", raw, fate)
-    whole = message(200, GOOD)
+    full_reply = message(200, GOOD)
     for share in (0.0, 0.05, 0.3, 0.5, 0.8, 0.99):
         for then in ("close", "abort"):
-            data = whole[: int(share * len(whole))]
+            data = full_reply[: int(share * len(full_reply))]
             yield Mode(f"{then} after {share:.0%}", Raw(data=data, then=then), "retry")
     for status in (429, 500, 502, 503, 529):
         raw = Raw(data=message(status, ERRORS["openai"]))

@@ -71,16 +71,16 @@ def fault_bytes(kind: str, chance: random.Random, garbage: Sequence[Raw]) -> Raw
     if kind == "stall":
         return Raw(data=b"", then="keep")
     if kind == "cut":
-        whole = reply(200, body(FAULTY))
-        cut = whole[: int(chance.random() * len(whole))]
+        full_reply = reply(200, body(FAULTY))
+        cut = full_reply[: int(chance.random() * len(full_reply))]
         return Raw(data=cut, then="abort" if chance.random() < 0.5 else "close")
     if kind == "broken off":
         return Raw(data=reply(200, body(FAULTY, "abort")))
     if kind == "garbage" and garbage:
         return chance.choice(garbage)
     status = int(kind) if kind.isdigit() else 500
-    again = ("Retry-After: 0.1",) if status == 429 else ()
-    return Raw(data=reply(status, REFUSED, *again))
+    retry_header = ("Retry-After: 0.1",) if status == 429 else ()
+    return Raw(data=reply(status, REFUSED, *retry_header))
 
 
 @dataclass(frozen=True)
@@ -95,24 +95,24 @@ class Order:
 class Witness:
     """The endpoint, its weather and its ledger."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self._ledger = os.open(given.ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        self._orders = Path(given.orders)
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._ledger = os.open(args.ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._orders = Path(args.orders)
         self._orders.touch()
         self._read = self._orders.stat().st_size  # what was ordered of an earlier process is over
-        self._noise: float = given.noise
-        self._seed: int = given.seed
-        self._garbage = garbage_in(given.garbage) if given.garbage else ()
+        self._noise: float = args.noise
+        self._seed: int = args.seed
+        self._garbage = garbage_in(args.garbage) if args.garbage else ()
         self._order, self._until = Order(), 0.0
-        latency = {float(k): float(v) for k, v in json.loads(given.latency).items()}
+        latency = {float(k): float(v) for k, v in json.loads(args.latency).items()}
         self._usual = Plan(
-            answers=self._answer, raw=self._raw, latency=latency, seed=given.seed, model_name=NAME
+            answers=self._answer, raw=self._raw, latency=latency, seed=args.seed, model_name=NAME
         )
-        self.endpoint = FaultyEndpoint(self._usual, port=given.port)
+        self.endpoint = FaultyEndpoint(self._usual, port=args.port)
 
-    def write(self, did: str, key: str = "", **more: Any) -> None:
+    def write(self, did: str, key: str = "", **fields: Any) -> None:
         """Add a line to the ledger."""
-        os.write(self._ledger, json.dumps({"did": did, "key": key} | more).encode() + b"\n")
+        os.write(self._ledger, json.dumps({"did": did, "key": key} | fields).encode() + b"\n")
 
     async def serve(self) -> None:
         """Listen, and do what is ordered."""
@@ -134,24 +134,24 @@ class Witness:
     async def _obey(self, order: Order) -> None:
         self._order, self._until = order, monotonic() + order.seconds
         self.write("ordered", kind=order.kind)
-        another = replace(self._usual, answers=self._other, model_name="another")
-        self.endpoint.plan = another if order.kind == "other" else self._usual
+        other_model_plan = replace(self._usual, answers=self._wrong_reply, model_name="another")
+        self.endpoint.plan = other_model_plan if order.kind == "other" else self._usual
         if order.kind == "refuse":
             await self.endpoint.shut()
             await asyncio.sleep(order.seconds)
             await self.endpoint.listen()
 
-    def _answer(self, asked: EndpointRequest) -> str:
-        text = answer(asked.key)
-        if not asked.text.startswith(KNOCK):
-            self.write("gave", asked.key, text=text)
+    def _answer(self, request: EndpointRequest) -> str:
+        text = answer(request.key)
+        if not request.text.startswith(KNOCK):
+            self.write("gave", request.key, text=text)
         return text
 
-    def _other(self, asked: EndpointRequest) -> str:
+    def _wrong_reply(self, request: EndpointRequest) -> str:
         if not self._lasts("other"):
             self.endpoint.plan = self._usual
-        if not asked.text.startswith(KNOCK):
-            self.write("other", asked.key)
+        if not request.text.startswith(KNOCK):
+            self.write("other", request.key)
         return FAULTY
 
     def _lasts(self, kind: str) -> bool:
@@ -161,18 +161,18 @@ class Witness:
         self._order = replace(self._order, requests=self._order.requests - 1)
         return True
 
-    def _raw(self, asked: EndpointRequest, attempt: int) -> Raw | None:
+    def _raw(self, request: EndpointRequest, attempt: int) -> Raw | None:
         """What a request meets in place of a reply, if anything."""
-        self.write("knocked" if asked.text.startswith(KNOCK) else "asked", asked.key)
+        self.write("knocked" if request.text.startswith(KNOCK) else "asked", request.key)
         kind = ""
-        chance = random.Random(f"{self._seed} {asked.key} {attempt}")
+        chance = random.Random(f"{self._seed} {request.key} {attempt}")
         if self._order.kind in ATTEMPT_FAULTS and self._lasts(self._order.kind):
             kind = self._order.kind
         elif chance.random() < self._noise:
             kind = chance.choice(ATTEMPT_FAULTS)
         if not kind:
             return None
-        self.write("fault", asked.key, kind=kind)
+        self.write("fault", request.key, kind=kind)
         return fault_bytes(kind, chance, self._garbage)
 
 

@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perf.soak.case import HUNG, LONGEST, Ended, environment
+from perf.soak.case import HUNG, LONGEST, CommandResult, environment
 
 EARLY: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_own = threading.local()
+_thread_state = threading.local()
 _all: list[subprocess.Popen[str]] = []
 
 
@@ -50,11 +50,11 @@ def keju(
     environ: dict[str, str] | None = None,
     seconds: float = LONGEST,
     moment: Moment | None = None,
-) -> Ended:
+) -> CommandResult:
     """Run ``keju ARGV...`` in a folder, in a process of its own."""
-    zygote: subprocess.Popen[str] | None = getattr(_own, "zygote", None)
+    zygote: subprocess.Popen[str] | None = getattr(_thread_state, "zygote", None)
     if zygote is None or zygote.returncode is not None:
-        zygote = _own.zygote = subprocess.Popen(
+        zygote = _thread_state.zygote = subprocess.Popen(
             [sys.executable, "-m", "perf.soak.zygote"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -71,7 +71,7 @@ def keju(
     zygote.stdin.flush()
     code, peak = map(int, zygote.stdout.readline().split())
     texts = (out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
-    return Ended(code, *texts, peak)
+    return CommandResult(code, *texts, peak)
 
 
 def _obey(order: dict[str, Any]) -> tuple[int, int]:
@@ -82,11 +82,11 @@ def _obey(order: dict[str, Any]) -> tuple[int, int]:
     if not child:
         _become(order)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, EARLY)
-    began, due = time.monotonic(), None
+    started, due = time.monotonic(), None
     moment = Moment(*order["moment"]) if order["moment"] else None
-    while (now := time.monotonic()) < began + order["seconds"]:
-        done, status, usage = os.wait4(child, os.WNOHANG)
-        if done:
+    while (now := time.monotonic()) < started + order["seconds"]:
+        exited_pid, status, usage = os.wait4(child, os.WNOHANG)
+        if exited_pid:
             return os.waitstatus_to_exitcode(status), usage.ru_maxrss
         if moment is not None:
             if due is None and _has_come(moment, wall):
@@ -100,14 +100,14 @@ def _obey(order: dict[str, Any]) -> tuple[int, int]:
     return HUNG, usage.ru_maxrss
 
 
-def _has_come(moment: Moment, began: float) -> bool:
+def _has_come(moment: Moment, started: float) -> bool:
     """Whether the file is there that a kill waits for, written since `began` and large enough."""
     folder, start = os.path.split(moment.path)
     if not folder:
         return True
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        found = (entry.stat() for entry in entries if entry.name.startswith(start))
-        return any(it.st_size >= moment.size and it.st_mtime >= began for it in found)
+        stats = (entry.stat() for entry in entries if entry.name.startswith(start))
+        return any(stat.st_size >= moment.size and stat.st_mtime >= started for stat in stats)
     return False
 
 
@@ -118,8 +118,8 @@ def _become(order: dict[str, Any]) -> None:
         for number, name in enumerate((os.devnull, order["out"], order["err"])):
             flags = os.O_RDWR | (os.O_CREAT | os.O_TRUNC if number else 0)
             os.dup2(os.open(name, flags), number)
-        for each in EARLY:  # until Keju hears them itself
-            signal.signal(each, lambda *_: (os.write(2, b"interrupted\n"), os._exit(130)))
+        for signal_number in EARLY:  # until Keju hears them itself
+            signal.signal(signal_number, lambda *_: (os.write(2, b"interrupted\n"), os._exit(130)))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, EARLY)
         os.chdir(order["folder"])
         os.environ.update(order["environ"])

@@ -49,9 +49,9 @@ def test_a_list_of_options_is_no_answer_and_its_conclusion_is(end: str, label: s
 
 
 def test_a_chinese_list_is_no_answer_and_its_conclusion_is() -> None:
-    listed = "A. 甲\n\nB. 乙\n\nC. 丙\n\nD. 丁\n\n"
-    assert read(f"{listed}由此可见，最符合题意的是A项。", choices=tuple("甲乙丙丁")) == "A"
-    assert read(f"{listed}这道题很难。", choices=tuple("甲乙丙丁")) == "-"
+    option_list = "A. 甲\n\nB. 乙\n\nC. 丙\n\nD. 丁\n\n"
+    assert read(f"{option_list}由此可见，最符合题意的是A项。", choices=tuple("甲乙丙丁")) == "A"
+    assert read(f"{option_list}这道题很难。", choices=tuple("甲乙丙丁")) == "-"
 
 
 @pytest.mark.parametrize(
@@ -203,9 +203,12 @@ def test_a_correction_keeps_the_first_answer_as_the_other_one() -> None:
 
 
 def test_text_of_another_question_is_not_read() -> None:
-    other = "Q: A library has 8 shelves with 12 books. How many books are there?\nA: "
-    assert read(f"{other}The answer is D.", "Which metal is liquid at room temperature?") == "-"
-    assert read(f"The answer is B.\n\n{other}The answer is D.") == "B"
+    other_question = "Q: A library has 8 shelves with 12 books. How many books are there?\nA: "
+    assert (
+        read(f"{other_question}The answer is D.", "Which metal is liquid at room temperature?")
+        == "-"
+    )
+    assert read(f"The answer is B.\n\n{other_question}The answer is D.") == "B"
 
 
 def test_the_final_channel_is_what_is_read() -> None:
@@ -214,8 +217,8 @@ def test_the_final_channel_is_what_is_read() -> None:
 
 
 def test_a_replay_of_the_worked_examples_leaves_the_last_answer() -> None:
-    shown = "".join(f"Question: {n}\nAnswer: The answer is (A).\n\n" for n in range(5))
-    reader = READER.facing(lambda _: shown)
+    examples = "".join(f"Question: {n}\nAnswer: The answer is (A).\n\n" for n in range(5))
+    reader = READER.facing(lambda _: examples)
     reply = "\n\n".join(f"The answer is ({label})." for label in "BDCDAC")
     sample = Sample(id="x", subset="s", index=0, text="?", target="", choices=WORDS)
     answer = reader.read(reply, sample)
@@ -224,8 +227,8 @@ def test_a_replay_of_the_worked_examples_leaves_the_last_answer() -> None:
 
 
 def test_a_replay_of_the_shown_answers_leaves_the_answer_after_it() -> None:
-    shown = "".join(f"Question: {n}\nAnswer: The answer is ({n}).\n\n" for n in "ABCD")
-    reader = READER.facing(lambda _: shown)
+    examples = "".join(f"Question: {n}\nAnswer: The answer is ({n}).\n\n" for n in "ABCD")
+    reader = READER.facing(lambda _: examples)
     why = "This follows from the text of the question, as shown above, and from nothing else. " * 2
     sample = Sample(id="x", subset="s", index=0, text="?", target="", choices=WORDS)
 

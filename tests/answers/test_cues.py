@@ -134,8 +134,8 @@ def test_what_looks_like_an_answer(reply: str, choices: tuple[str, ...], label: 
 
 def test_a_word_of_the_question_is_no_hedge() -> None:
     reader = RobustReader(Choice(), strict=ANSWER_COLON)
-    asked = "Between what times could she have gone to the pool?"
-    sample = Sample(id="x", subset="s", index=0, text=asked, target="A", choices=TIMES)
+    question_text = "Between what times could she have gone to the pool?"
+    sample = Sample(id="x", subset="s", index=0, text=question_text, target="A", choices=TIMES)
     reply = "The only time when she could have gone there was 6am to 7am."
     assert reader.read(reply, sample).value == "B"
 

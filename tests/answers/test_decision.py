@@ -44,8 +44,8 @@ def test_what_stands_between_two_answers_decides(
 
 
 def test_replayed_examples_are_set_aside() -> None:
-    shown = "Q1\nThe answer is (A).\n\nQ2\nThe answer is (C).\n\nQ3\nThe answer is (D).\n\n"
-    reader = READER.facing(lambda _: shown)
+    examples = "Q1\nThe answer is (A).\n\nQ2\nThe answer is (C).\n\nQ3\nThe answer is (D).\n\n"
+    reader = READER.facing(lambda _: examples)
     reply = "\n".join(f"{n}. Text {n}. The answer is ({x})." for n, x in enumerate("ACDB", 1))
     answer = reader.read(reply, row())
     assert (answer.value, answer.signs) == ("B", ("replayed_examples",))

@@ -116,19 +116,21 @@ def test_no_links(between: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rest", [" is wrong", " is also incorrect", " isn't right", " cannot be", " is too early",
+    "continuation", [" is wrong", " is also incorrect", " isn't right", " cannot be", " is too early",
              "选项错误", "也不对", " does not fit", " fails"],
 )  # fmt: skip
-def test_what_calls_an_answer_wrong(rest: str) -> None:
-    assert NEGATIVE.match(rest)
-    assert not is_second_answer(f"B, C{rest}", ", ", 4, 4)
-    assert is_second_answer(f"B or C{rest}", " or ", 6, 6)
+def test_what_calls_an_answer_wrong(continuation: str) -> None:
+    assert NEGATIVE.match(continuation)
+    assert not is_second_answer(f"B, C{continuation}", ", ", 4, 4)
+    assert is_second_answer(f"B or C{continuation}", " or ", 6, 6)
 
 
-@pytest.mark.parametrize("rest", [" is right", " is correct", "", " is also possible", "都正确"])
-def test_what_does_not(rest: str) -> None:
-    assert not NEGATIVE.match(rest)
-    assert is_second_answer(f"B, C{rest}", ", ", 4, 4)
+@pytest.mark.parametrize(
+    "continuation", [" is right", " is correct", "", " is also possible", "都正确"]
+)
+def test_what_does_not(continuation: str) -> None:
+    assert not NEGATIVE.match(continuation)
+    assert is_second_answer(f"B, C{continuation}", ", ", 4, 4)
 
 
 def test_a_remark_may_begin_with_another_answer() -> None:

@@ -62,14 +62,14 @@ def test_a_text_that_is_no_number(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("left_text", "right_text"),
     [("1.9E-05", "1.9E+05"), ("-0.5", "0.5"), ("3.5", "35"), ("35", "35%"), ("0.0002", "0.0003")],
 )
-def test_what_makes_two_numbers_different(first: str, second: str) -> None:
-    one, other = parse_number(first), parse_number(second)
-    assert one is not None
-    assert other is not None
-    assert not is_same_number(one, other)
+def test_what_makes_two_numbers_different(left_text: str, right_text: str) -> None:
+    left_number, right_number = parse_number(left_text), parse_number(right_text)
+    assert left_number is not None
+    assert right_number is not None
+    assert not is_same_number(left_number, right_number)
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,10 @@ def test_a_loop_leaves_the_answer_that_was_given_twice_before(
 
 def test_a_new_conclusion_at_the_end_counts() -> None:
     why = "The sky is not green on a clear day, and grass is no part of it. " * 4
-    first = "The correct answer is (B)\n\n"
-    assert read(f"{first}{why}\n\nThe answer is: (C)") == "C"
-    assert read(f"{first}{why}\n\nThe answer is: (C)\n\nThe sea is like it.") == "B"
-    assert read(f"{first}{why}\nWhat is the sea like?\n\nThe answer is: (C)") == "B"
+    first_answer = "The correct answer is (B)\n\n"
+    assert read(f"{first_answer}{why}\n\nThe answer is: (C)") == "C"
+    assert read(f"{first_answer}{why}\n\nThe answer is: (C)\n\nThe sea is like it.") == "B"
+    assert read(f"{first_answer}{why}\nWhat is the sea like?\n\nThe answer is: (C)") == "B"
 
 
 @pytest.mark.parametrize(

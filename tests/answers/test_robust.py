@@ -227,8 +227,8 @@ def test_a_run_on_is_cut() -> None:
 def test_an_exam_may_prepare_the_text_in_its_own_way() -> None:
     class Prepared(RobustReader):
         def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
-            first, blank, _ = text.replace("Ｃ", "C").partition("\n\n")
-            return first, sample, bool(blank)
+            first_paragraph, blank, _ = text.replace("Ｃ", "C").partition("\n\n")
+            return first_paragraph, sample, bool(blank)
 
     reader = Prepared(Choice(), strict=ANSWER_COLON)
     answer = reader.read("ANSWER: Ｃ\n\nANSWER: D", question())

@@ -104,9 +104,9 @@ WHY = "The part that the question asks for is well known from all books about ce
 
 def replay(answers: str) -> Answer:
     """What is read in a reply with these answers, each after a reason."""
-    shown = "\n\n".join(f"Q: A question?\nA: So the answer is ({label})." for label in SHOWN)
+    examples = "\n\n".join(f"Q: A question?\nA: So the answer is ({label})." for label in SHOWN)
     reply = "\n\n".join(f"{WHY}The answer is ({label})." for label in answers)
-    return QUICK.facing(lambda _: shown).read(reply, SAMPLE)
+    return QUICK.facing(lambda _: examples).read(reply, SAMPLE)
 
 
 @pytest.mark.parametrize("answers", ["ACDEFB", "ACDEBB", "BCDEFB"])

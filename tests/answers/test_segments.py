@@ -152,7 +152,7 @@ def test_cleaning_adds_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("segment", "rest"),
+    ("segment", "remainder"),
     [
         ("clearly Yes", "Yes"),
         ("therefore, definitely True", "True"),
@@ -166,8 +166,8 @@ def test_cleaning_adds_nothing(text: str) -> None:
         ("-5", "-5"),
     ],
 )
-def test_lead(segment: str, rest: str) -> None:
-    assert remove_lead(segment) == rest
+def test_lead(segment: str, remainder: str) -> None:
+    assert remove_lead(segment) == remainder
 
 
 def test_numbers_keep_their_minus() -> None:
@@ -197,6 +197,6 @@ def test_a_long_lead_ends_somewhere() -> None:
     ],
 )
 def test_a_reply_is_taken_apart_where_a_question_begins(text: str, parts: list[str]) -> None:
-    found = split_stretches(text)
-    assert [text[each.start : each.end] for each in found] == parts
-    assert (found[0].question >= 0) == text.lstrip().startswith("Q:")
+    stretches = split_stretches(text)
+    assert [text[stretch.start : stretch.end] for stretch in stretches] == parts
+    assert (stretches[0].question >= 0) == text.lstrip().startswith("Q:")

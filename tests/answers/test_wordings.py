@@ -8,7 +8,7 @@ from keju.answers.wordings import TOLERANT, find_announcements
 
 
 @pytest.mark.parametrize(
-    ("text", "rest"),
+    ("text", "remainder"),
     [
         ("The answer is B", " B"),
         ("the ANSWER IS: B", " B"),
@@ -27,10 +27,10 @@ from keju.answers.wordings import TOLERANT, find_announcements
         ("final answer = B", " B"),
     ],
 )
-def test_announcements(text: str, rest: str) -> None:
+def test_announcements(text: str, remainder: str) -> None:
     match = TOLERANT.search(text)
     assert match is not None
-    assert text[match.end() :] == rest
+    assert text[match.end() :] == remainder
 
 
 @pytest.mark.parametrize(

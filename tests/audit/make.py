@@ -66,28 +66,30 @@ class Row(NamedTuple):
 def rows() -> Iterator[Row]:
     """All questions."""
     for path in sorted((DATA / "bbh" / "bbh").glob("*.json")):
-        for each in json.loads(path.read_text("utf-8"))["examples"]:
-            options = tuple(re.findall(r"^\([A-Z]\) (.*)$", each["input"], re.M))
+        for example in json.loads(path.read_text("utf-8"))["examples"]:
+            options = tuple(re.findall(r"^\([A-Z]\) (.*)$", example["input"], re.M))
             yield Row(
                 f"bbh/{path.stem}",
-                each["input"],
-                each["target"].strip("()") if options else each["target"],
+                example["input"],
+                example["target"].strip("()") if options else example["target"],
                 options,
             )
     for line in (DATA / "mmlu_pro" / "test.jsonl").read_text("utf-8").splitlines():
-        each = json.loads(line)
-        yield Row("mmlu_pro", each["question"], each["answer"], tuple(each["options"]))
+        example = json.loads(line)
+        yield Row("mmlu_pro", example["question"], example["answer"], tuple(example["options"]))
     for path in sorted((HERE / "data" / "ceval" / "val").glob("*.csv")):
-        for each in csv.DictReader(path.open(encoding="utf-8")):
-            yield Row("ceval", each["question"], each["answer"], tuple(each[c] for c in "ABCD"))
+        for example in csv.DictReader(path.open(encoding="utf-8")):
+            yield Row(
+                "ceval", example["question"], example["answer"], tuple(example[c] for c in "ABCD")
+            )
     for line in (DATA / "bixbench" / "BixBench_v1.5.jsonl").read_text("utf-8").splitlines():
-        each = json.loads(line)
-        yield Row("bixbench", each["question"], each["ideal"])
-    for each in csv.DictReader((DATA / "quiz" / "sums.csv").open(encoding="utf-8")):
-        yield Row("quiz", each["question"], each["answer"], tuple(each[c] for c in "ABC"))
+        example = json.loads(line)
+        yield Row("bixbench", example["question"], example["ideal"])
+    for example in csv.DictReader((DATA / "quiz" / "sums.csv").open(encoding="utf-8")):
+        yield Row("quiz", example["question"], example["answer"], tuple(example[c] for c in "ABC"))
     for line in (HERE / "data" / "sums" / "rows.jsonl").read_text("utf-8").splitlines():
-        each = json.loads(line)
-        yield Row("sums", each["question"], each["answer"])
+        example = json.loads(line)
+        yield Row("sums", example["question"], example["answer"])
 
 
 class Speaker:
@@ -95,7 +97,7 @@ class Speaker:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self.said: dict[str, Written] = {}
+        self.written_replies: dict[str, Written] = {}
         self._rows = list(rows())
         free = list(self._rows)
         for written in WRITTEN:
@@ -104,30 +106,30 @@ class Speaker:
                 continue
             exam = exam.partition("-")[0]
             name = exam + (f"/{subset}" if subset else "")
-            wanted = [row for row in free if (row.exam + "/").startswith(name + "/")]
+            candidates = [row for row in free if (row.exam + "/").startswith(name + "/")]
             if not subset and exam in ("bbh", "mmlu_pro"):  # with options
-                wanted = [row for row in wanted if len(row.options) > 2]
+                candidates = [row for row in candidates if len(row.options) > 2]
             if run == "lines":  # which asks the first question of each subset
                 firsts = {row.exam: row for row in reversed(self._rows)}.values()
-                wanted = [row for row in wanted if row in firsts]
-            free.remove(wanted[0])
-            self.said[wanted[0].question] = written
+                candidates = [row for row in candidates if row in firsts]
+            free.remove(candidates[0])
+            self.written_replies[candidates[0].question] = written
 
-    def __call__(self, asked: EndpointRequest) -> str | dict[str, Any]:
-        if asked.text == KNOCK:
+    def __call__(self, request: EndpointRequest) -> str | dict[str, Any]:
+        if request.text == KNOCK:
             return "A"
-        prompt = "\n".join(str(m["content"]) for m in asked.body["messages"])
+        prompt = "\n".join(str(m["content"]) for m in request.body["messages"])
         places = [(prompt.rfind(row.question), row) for row in self._rows]
         row = max(places, key=lambda place: (place[0], len(place[1].question)))[1]
-        shown = re.findall(
+        labelled_options = re.findall(
             r"^\(?([A-Z])[).:、][ ]?(.*)$", prompt[prompt.rfind(row.question) :], re.M
         )
-        if row.exam == "bixbench" and shown:
+        if row.exam == "bixbench" and labelled_options:
             row = row._replace(
-                gold=next(label for label, text in shown if row.gold in text),
-                options=tuple(text for _, text in shown),
+                gold=next(label for label, text in labelled_options if row.gold in text),
+                options=tuple(text for _, text in labelled_options),
             )
-        written = self.said.get(row.question)
+        written = self.written_replies.get(row.question)
         if written is None:
             return _plain(row, self._run)
         words = _words(row, prompt)
@@ -156,20 +158,22 @@ def _plain(row: Row, run: str) -> str:
 def _words(row: Row, prompt: str) -> dict[str, str]:
     labels = "ABCDEFGHIJ"[: len(row.options)]
     place = labels.find(row.gold)
-    other = (place + 1) % max(1, len(labels))
+    wrong_place = (place + 1) % max(1, len(labels))
     form = "({}) {}" if row.exam.startswith("bbh") else "{}. {}"
     shots = re.findall(r"^Q: (?:.*\n)+?.*So the answer is .*$", prompt, re.M)
     return {
         "gold": row.gold,
-        "wrong": labels[other : other + 1],
+        "wrong": labels[wrong_place : wrong_place + 1],
         "gold_small": row.gold.lower(),
         "gold_wide": "".join(chr(ord(c) + 0xFEE0) for c in row.gold),
         "gold_commas": ", ".join(row.gold.split()),
         "gold_negated": row.gold.lstrip("-") if row.gold.startswith("-") else f"-{row.gold}",
         "gold_text": row.options[place] if labels else "",
-        "wrong_text": row.options[other] if labels else "",
+        "wrong_text": row.options[wrong_place] if labels else "",
         "question": row.question,
-        "options": "\n".join(form.format(*each) for each in zip(labels, row.options, strict=True)),
+        "options": "\n".join(
+            form.format(*label_and_text) for label_and_text in zip(labels, row.options, strict=True)
+        ),
         "shots": "\n\n".join(shots[:3]),
     }
 
@@ -193,13 +197,13 @@ def record(run: str, source: str) -> None:
             (HERE / run / name).write_text(
                 text.replace(str(root), "@ROOT@").replace(endpoint.url, "@ENDPOINT@"), "utf-8"
             )
-        causes = _causes(speaker, laid(run, root / "again"))
+        causes = _causes(speaker, copy_run(run, root / "again"))
     (HERE / run / "causes.json").write_text(
         json.dumps(causes, ensure_ascii=False, indent=1) + "\n", "utf-8"
     )
 
 
-def laid(run: str, root: Path) -> Path:
+def copy_run(run: str, root: Path) -> Path:
     """Copy a recorded run and its data below `root`; return the run's folder."""
     shutil.copytree(DATA, root / "data")
     shutil.copytree(HERE / "data", root / "data", dirs_exist_ok=True)
@@ -218,11 +222,11 @@ def _causes(speaker: Speaker, folder: Path) -> dict[str, dict[str, str]]:
     return {
         sample.id: {"about": written.about, "cause": written.cause}
         for sample in samples
-        for question, written in speaker.said.items()
+        for question, written in speaker.written_replies.items()
         if sample.text.strip().startswith(question.strip())
     }
 
 
 if __name__ == "__main__":
-    for each in RUNS:
-        record(each, sys.argv[1])
+    for run_name in RUNS:
+        record(run_name, sys.argv[1])

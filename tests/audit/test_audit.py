@@ -17,7 +17,7 @@ from keju import Reply, audit, prepare_exam
 from keju.messages import Language, labels
 from keju.reporting.audit import SHARED_FAILURES_SHOWN
 from keju.results.causes import CODES
-from tests.audit.make import HERE, RUNS, laid
+from tests.audit.make import HERE, RUNS, copy_run
 from tests.audit.replies import WRITTEN
 from tests.cli.conftest import Keju, keju
 from tests.support.endpoint import FaultyEndpoint
@@ -37,28 +37,28 @@ def written(run: str) -> dict[str, dict[str, str]]:
 
 
 def findings(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {each["id"]: each for exam in document["exams"] for each in exam["findings"]}
+    return {finding["id"]: finding for exam in document["exams"] for finding in exam["findings"]}
 
 
 def test_there_is_a_reply_for_every_line() -> None:
-    recorded = [each for run in RUNS for each in written(run).values()]
-    told = [{"about": each.about, "cause": each.cause} for each in WRITTEN]
-    assert sorted(map(str, recorded)) == sorted(map(str, told))
-    assert {each.cause for each in WRITTEN} <= set(CODES)
+    recorded = [line for run in RUNS for line in written(run).values()]
+    expected = [{"about": line.about, "cause": line.cause} for line in WRITTEN]
+    assert sorted(map(str, recorded)) == sorted(map(str, expected))
+    assert {line.cause for line in WRITTEN} <= set(CODES)
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_each_reply_is_listed_under_its_own_cause(run: str, keju: Keju, tmp_path: Path) -> None:
-    laid(run, tmp_path)
+    copy_run(run, tmp_path)
     ran = keju("audit", run, "--json")
     assert ran.code == 0
-    found = findings(ran.json)
-    expected = {name: each["cause"] for name, each in written(run).items()}
-    assert {name: each["cause"] for name, each in found.items()} == expected
+    findings_by_id = findings(ran.json)
+    expected = {name: line["cause"] for name, line in written(run).items()}
+    assert {name: line["cause"] for name, line in findings_by_id.items()} == expected
 
 
 def test_the_range_over_at_least_four_readers_is_shown(keju: Keju, tmp_path: Path) -> None:
-    laid("replies", tmp_path)
+    copy_run("replies", tmp_path)
     document = keju("audit", "replies", "--json").json
     for exam in document["exams"]:
         values = [row["accuracy"]["value"] for row in exam["readers"]]
@@ -94,14 +94,14 @@ def test_every_reader_of_an_audit_can_score_alone(keju: Keju) -> None:
         assert entry["reader"] == row["reader"]
         assert entry["metrics"]["accuracy"]["value"] == row["accuracy"]["value"]
     assert keju("audit", "one", "--reader", "inspect").code == 0
-    refused = keju("score", "one", "--reader", "nobody").err
-    assert "marker, robust, evalscope, inspect, last-line, whole-reply" in refused
+    error_text = keju("score", "one", "--reader", "nobody").err
+    assert "marker, robust, evalscope, inspect, last-line, whole-reply" in error_text
 
 
 def test_a_disagreement_shows_both_readings_the_end_and_a_command(
     keju: Keju, tmp_path: Path
 ) -> None:
-    laid("replies", tmp_path)
+    copy_run("replies", tmp_path)
     ran = keju("audit", "replies")
     assert ran.out.index("First those whose score depends") < ran.out.index("Then the others")
     assert "bbh_word_sorting_0 · gold amber kettle walnut · evalscope: amber, kettle" in ran.out
@@ -114,22 +114,24 @@ def test_a_disagreement_shows_both_readings_the_end_and_a_command(
 def test_a_reader_that_is_asked_for_takes_the_place_of_the_protocols(
     keju: Keju, tmp_path: Path
 ) -> None:
-    laid("lines", tmp_path)
+    copy_run("lines", tmp_path)
     (exam,) = keju("audit", "lines", "--reader", "robust", "--json").json["exams"]
     assert exam["reader"] == "robust"
-    assert [each["cause"] for each in exam["findings"]] == ["stop_string"]
+    assert [finding["cause"] for finding in exam["findings"]] == ["stop_string"]
     assert keju("audit", "lines", "--reader", "zzz").code == 2
 
 
 def test_questions_that_all_runs_fail_alike_are_told(keju: Keju, tmp_path: Path) -> None:
-    laid("replies", tmp_path)
+    copy_run("replies", tmp_path)
     document = keju("audit", "replies", "--beside", "replies", "--json").json
-    shared = {each["id"]: each for each in document["shared_failures"]}
+    shared = {failure["id"]: failure for failure in document["shared_failures"]}
     assert shared["bbh_object_counting_0"]["answer"] == "14"
     assert document["failed_by_all"] > len(shared)
-    told = keju("audit", "replies", "--beside", "replies").out.partition("the same wrong answer")[2]
-    assert sum(name in told for name in shared) == SHARED_FAILURES_SHOWN < len(shared)
-    assert f"{len(shared) - SHARED_FAILURES_SHOWN} more" in told
+    section = keju("audit", "replies", "--beside", "replies").out.partition(
+        "the same wrong answer"
+    )[2]
+    assert sum(name in section for name in shared) == SHARED_FAILURES_SHOWN < len(shared)
+    assert f"{len(shared) - SHARED_FAILURES_SHOWN} more" in section
 
 
 def test_one_exam_of_several_is_audited_with_predictions_beside_it(keju: Keju) -> None:
@@ -163,9 +165,9 @@ def test_predictions_stand_beside_a_run_also_where_no_question_is_left(keju: Kej
 def test_an_audit_is_there_in_python_and_in_chinese(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = laid("tags", tmp_path)
+    folder = copy_run("tags", tmp_path)
     result = audit(str(folder))
-    assert [each.cause for each in result.exams[0].findings] == ["open_tag", "other_marker"]
+    assert [finding.cause for finding in result.exams[0].findings] == ["open_tag", "other_marker"]
     monkeypatch.setenv("KEJU_LANGUAGE", "zh")
     assert "答案的标签没有闭合" in keju("audit", "tags").out
 
@@ -175,7 +177,7 @@ def test_an_audit_is_there_in_python_and_in_chinese(
 def test_the_terminal_names_causes_and_json_has_their_codes(
     run: str, language: Language, keju: Keju, tmp_path: Path
 ) -> None:
-    laid(run, tmp_path)
+    copy_run(run, tmp_path)
     exams = keju("audit", run, "--json", "--language", language).json["exams"]
     causes = {row["cause"]: row["n"] for exam in exams for row in exam["causes"]}
     out = keju("audit", run, "--language", language).out
@@ -191,19 +193,19 @@ def test_the_mark_of_a_reader_is_explained_where_one_has_it(keju: Keju) -> None:
     words = ("-m", "scripted", "--datasets", "demo", "-q", "--no-report")
     assert keju("eval", *words, "--run-id", "whole").code == 0
     assert keju("eval", *words, "--limit", "1", "--run-id", "few").code == 0
-    for language, told in (
+    for language, explanation in (
         ("en", "* more than a standard error from the accuracy by 'marker'"),
         ("zh", "* 与“marker”的准确率相差超过一个标准误"),
     ):
-        shown = keju("--language", language, "audit", "whole").out
-        assert "inspect *" in shown
-        assert told in shown
-        shown = keju("--language", language, "audit", "few").out
-        assert (" *" in shown, told in shown) in ((False, False), (True, True))
+        output = keju("--language", language, "audit", "whole").out
+        assert "inspect *" in output
+        assert explanation in output
+        output = keju("--language", language, "audit", "few").out
+        assert (" *" in output, explanation in output) in ((False, False), (True, True))
 
 
 def test_labels_are_compared_with_gold(keju: Keju, tmp_path: Path) -> None:
-    laid("replies", tmp_path)
+    copy_run("replies", tmp_path)
     exams = {exam["name"]: exam for exam in keju("audit", "replies", "--json").json["exams"]}
     labels = exams["mmlu_pro"]["labels"]
     assert sum(row["gold"] for row in labels["rows"]) == 42
@@ -231,16 +233,16 @@ def clean_replies(name: str, file: Path) -> dict[str, tuple[str, str]]:
     with gzip.open(file) as lines:
         rows = [json.loads(line) for line in lines]
     random.Random(4).shuffle(rows)
-    found: dict[str, tuple[str, str]] = {}
+    replies_by_text: dict[str, tuple[str, str]] = {}
     for row in rows:
         sample = samples[exam.locate(row)]
         reply = Reply(row["output"], finish="stop")
         readings = [exam.grade(reply, sample, reader) for reader in readers]
         if all(reading.score.outcome == "correct" for reading in readings):
-            found.setdefault(sample.text.strip(), (sample.id, row["output"]))
-        if len(found) == CLEAN:
+            replies_by_text.setdefault(sample.text.strip(), (sample.id, row["output"]))
+        if len(replies_by_text) == CLEAN:
             break
-    return found
+    return replies_by_text
 
 
 @pytest.mark.parametrize("protocol", RECORDED)
@@ -252,9 +254,9 @@ def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
         pytest.skip("the recorded replies are not here")
     replies = clean_replies(exam, GOLDEN / file)
 
-    def answer(asked: EndpointRequest) -> str:
-        question = max(replies, key=asked.text.rfind)
-        return replies[question][1] if question in asked.text else "A"
+    def answer(request: EndpointRequest) -> str:
+        question = max(replies, key=request.text.rfind)
+        return replies[question][1] if question in request.text else "A"
 
     settings = {
         "model": "recorded",
@@ -282,7 +284,7 @@ def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
 
 
 def test_a_reply_whose_stored_score_is_not_its_own_is_listed(keju: Keju, tmp_path: Path) -> None:
-    folder = laid("replies", tmp_path)
+    folder = copy_run("replies", tmp_path)
     journal = folder / "records.jsonl"
     lines = journal.read_text("utf-8").splitlines()
     place = next(n for n, line in enumerate(lines) if '"mmlu_pro_1041"' in line)
@@ -291,31 +293,36 @@ def test_a_reply_whose_stored_score_is_not_its_own_is_listed(keju: Keju, tmp_pat
     record["reply"]["text"] = "It is a sum.\n\nANSWER: " + ("B" if record["target"] != "B" else "C")
     lines[place] = json.dumps(record, ensure_ascii=False)
     journal.write_text("\n".join(lines) + "\n", "utf-8")
-    found = findings(keju("audit", "replies", "--json").json)
-    assert "stale_score" in (found["mmlu_pro_1041"]["cause"], *found["mmlu_pro_1041"]["also"])
+    findings_by_id = findings(keju("audit", "replies", "--json").json)
+    assert "stale_score" in (
+        findings_by_id["mmlu_pro_1041"]["cause"],
+        *findings_by_id["mmlu_pro_1041"]["also"],
+    )
 
 
 def test_a_gold_answer_that_has_changed_is_told(keju: Keju, tmp_path: Path) -> None:
-    folder = laid("lines", tmp_path)
+    folder = copy_run("lines", tmp_path)
     journal = folder / "records.jsonl"
     journal.write_text(journal.read_text("utf-8").replace('"target":"True"', '"target":"False"'))
-    found = findings(keju("audit", "lines", "--json").json)
-    assert found["bbh_boolean_expressions_0"]["cause"] == "gold_changed"
+    findings_by_id = findings(keju("audit", "lines", "--json").json)
+    assert findings_by_id["bbh_boolean_expressions_0"]["cause"] == "gold_changed"
 
 
 def test_labels_that_are_hardly_likely_are_told(keju: Keju, tmp_path: Path) -> None:
-    laid("replies", tmp_path)
+    copy_run("replies", tmp_path)
 
-    def tokens(asked: EndpointRequest) -> dict[str, float]:
+    def tokens(request: EndpointRequest) -> dict[str, float]:
         return {"A": -1.1, "The": -1.2, "So": -1.3, "B": -4.0}
 
     with FaultyEndpoint(Plan(tokens=tokens)) as endpoint:
         flags = ("--datasets", "ceval", "--protocol", "tutorial", "--data-dir", "data")
         args = json.dumps({"ceval": {"subset_list": ["law"]}})
-        asked = ("--model", "m", "--api-url", endpoint.url, "--run-id", "labels", "-q")
-        assert keju("eval", *flags, *asked, "--dataset-args", args, "--no-report").code == 0
+        endpoint_flags = ("--model", "m", "--api-url", endpoint.url, "--run-id", "labels", "-q")
+        assert (
+            keju("eval", *flags, *endpoint_flags, "--dataset-args", args, "--no-report").code == 0
+        )
     (exam,) = keju("audit", "labels", "--json").json["exams"]
-    assert {each["cause"] for each in exam["findings"]} == {"outside_labels"}
+    assert {finding["cause"] for finding in exam["findings"]} == {"outside_labels"}
 
 
 @pytest.mark.parametrize(("language", "page"), [("en", "audit.md"), ("zh", "audit.zh-CN.md")])

@@ -63,11 +63,11 @@ def test_choices_order_and_target_move_together(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 26))
     original = sample(n, data.draw(st.sampled_from(LABELS[:n])))
     gold = original.choices[LABELS.index(original.target)]
-    shown = original
+    permuted = original
     for order in data.draw(st.lists(st.permutations(range(n)), min_size=1, max_size=3)):
-        shown = permute(shown, order)
-        assert shown.choices == tuple(original.choices[i] for i in shown.order)
-        assert shown.choices[LABELS.index(shown.target)] == gold
+        permuted = permute(permuted, order)
+        assert permuted.choices == tuple(original.choices[i] for i in permuted.order)
+        assert permuted.choices[LABELS.index(permuted.target)] == gold
 
 
 def test_an_unknown_target_stays_unknown() -> None:
@@ -98,19 +98,19 @@ def test_a_row_without_answer_is_possible() -> None:
 
 
 def test_a_recorded_order_moves_target_and_refusal_with_their_options() -> None:
-    asked = Sample(
+    sample = Sample(
         id="x", subset="s", index=0, text="?", target="B", choices=("u", "v", "w"),
         order=(2, 0, 1), metadata={"refusal": "C"},
     )  # fmt: skip
-    shown = restore_order(asked, (1, 2, 0))
-    assert shown.choices == ("w", "u", "v")
-    assert shown.order == (1, 2, 0)
-    assert (shown.target, shown.metadata["refusal"]) == ("C", "A")
-    assert restore_order(shown, (2, 0, 1)) == asked
+    reordered = restore_order(sample, (1, 2, 0))
+    assert reordered.choices == ("w", "u", "v")
+    assert reordered.order == (1, 2, 0)
+    assert (reordered.target, reordered.metadata["refusal"]) == ("C", "A")
+    assert restore_order(reordered, (2, 0, 1)) == sample
 
 
 def test_an_order_that_is_not_of_these_options_changes_nothing() -> None:
-    asked = Sample(id="x", subset="s", index=0, text="?", target="B", choices=("u", "v"))
-    assert restore_order(asked, ()) is asked
-    assert restore_order(asked, (0, 1)) is asked
-    assert restore_order(asked, (0, 1, 2)) is asked
+    sample = Sample(id="x", subset="s", index=0, text="?", target="B", choices=("u", "v"))
+    assert restore_order(sample, ()) is sample
+    assert restore_order(sample, (0, 1)) is sample
+    assert restore_order(sample, (0, 1, 2)) is sample

@@ -10,11 +10,11 @@ from keju.benchmarks.data_checks import check_samples
 from keju.types import Sample
 
 
-def sample(number: int, text: str, target: str = "A", **more: Any) -> Sample:
-    choices = more.pop("choices", ("red", "green"))
+def sample(number: int, text: str, target: str = "A", **fields: Any) -> Sample:
+    choices = fields.pop("choices", ("red", "green"))
     return Sample(
         id=f"q{number}", subset="all", index=number, text=text, target=target, choices=choices,
-        **more,
+        **fields,
     )  # fmt: skip
 
 

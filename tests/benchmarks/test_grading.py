@@ -64,9 +64,9 @@ def test_a_refusal_that_the_endpoint_tells_is_set_aside_unread() -> None:
         assert reading.score.outcome == ("refused" if target else "unlabelled")
 
 
-@pytest.mark.parametrize("given", [{"B": -0.7, "A": -0.7}, {"A": -0.7, "B": -0.7}])
-def test_a_tie_of_labels_goes_to_the_first_and_is_named(given: dict[str, float]) -> None:
-    reading = grade(Reply(label_logprobs=given, finish="stop"), SAMPLE, Letter())
+@pytest.mark.parametrize("logprobs", [{"B": -0.7, "A": -0.7}, {"A": -0.7, "B": -0.7}])
+def test_a_tie_of_labels_goes_to_the_first_and_is_named(logprobs: dict[str, float]) -> None:
+    reading = grade(Reply(label_logprobs=logprobs, finish="stop"), SAMPLE, Letter())
     assert (reading.answer.value, reading.answer.reason) == ("A", "tie")
 
 

@@ -25,8 +25,8 @@ def test_differing_counts_make_one_warning() -> None:
     assert make_count_warnings([RowCount("a", 3, 3)]) == ()
     (warning,) = make_count_warnings([RowCount("a", 3, 3), RowCount("b", 1, 2)])
     assert warning.text().endswith(": b has 1 of 2")
-    many = [RowCount(f"s{i}", 1, 2) for i in range(MOST_SHOWN + 3)]
-    assert make_count_warnings(many)[0].text().endswith("s4 has 1 of 2 and 3 more")
+    row_counts = [RowCount(f"s{i}", 1, 2) for i in range(MOST_SHOWN + 3)]
+    assert make_count_warnings(row_counts)[0].text().endswith("s4 has 1 of 2 and 3 more")
 
 
 def test_a_fingerprint_depends_on_text_and_target() -> None:
@@ -44,9 +44,9 @@ def test_subsets_are_chosen_in_published_order_by_any_spelling() -> None:
 
 def test_questions_are_numbered_inside_their_subset() -> None:
     rows = [Question("a", subset="p"), Question("b", subset="q"), Question("c", subset="p")]
-    made = arrange("x", rows)
-    assert [sample.id for sample in made.samples] == ["x_p_0", "x_p_1", "x_q_0"]
-    assert [(subset.name, len(subset)) for subset in made.subsets] == [("p", 2), ("q", 1)]
+    arranged = arrange("x", rows)
+    assert [sample.id for sample in arranged.samples] == ["x_p_0", "x_p_1", "x_q_0"]
+    assert [(subset.name, len(subset)) for subset in arranged.subsets] == [("p", 2), ("q", 1)]
     with pytest.raises(DataError, match="the id 'same' occurs twice"):
         arrange("x", [Question("a", id="same"), Question("b", id="same")])
     with pytest.raises(DataError, match="question 1 of 'all': the answer 'C' is none"):
@@ -59,10 +59,10 @@ def graded(reader: Reader, text: str) -> Score:
 
 
 def test_a_function_is_a_reader() -> None:
-    last = pattern_reader("last", r"#(\d+)")
-    assert graded(last, "#5, no: #7").outcome == "correct"
-    assert graded(last, "#5").outcome == "incorrect"
-    assert graded(last, "5").outcome == "unparsed"
+    last_number = pattern_reader("last", r"#(\d+)")
+    assert graded(last_number, "#5, no: #7").outcome == "correct"
+    assert graded(last_number, "#5").outcome == "incorrect"
+    assert graded(last_number, "5").outcome == "unparsed"
 
 
 def test_a_function_grades_in_several_numbers() -> None:

@@ -26,7 +26,7 @@ from tests.results.fake_exam import make_exam, make_sample, make_tally
 SIZE = 12
 
 
-def config(folder: Path, rotations: int, **more: Any) -> TaskConfig:
+def config(folder: Path, rotations: int, **changes: Any) -> TaskConfig:
     settings: dict[str, Any] = {
         "model": "scripted",
         "datasets": ["demo"],
@@ -35,7 +35,7 @@ def config(folder: Path, rotations: int, **more: Any) -> TaskConfig:
         "work_dir": str(folder),
         "run_id": "r",
     }
-    return TaskConfig(**(settings | more))
+    return TaskConfig(**(settings | changes))
 
 
 def entry_of(
@@ -102,8 +102,8 @@ def test_a_stored_run_is_scored_again_with_its_rotations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = entry_of(monkeypatch, config(tmp_path, 3), "So the answer is (B).")
-    again = to_document(score_run(Run(tmp_path / "r")))["benchmarks"][0]
-    assert again["metrics"] == entry["metrics"]
+    rescored = to_document(score_run(Run(tmp_path / "r")))["benchmarks"][0]
+    assert rescored["metrics"] == entry["metrics"]
 
 
 def test_rotations_have_ids_orders_and_targets_of_their_own(tmp_path: Path) -> None:
@@ -128,9 +128,11 @@ def test_the_first_rotation_is_the_same_request_as_without_any(tmp_path: Path) -
     assert len(set(hashes)) == turned.units
 
 
-def asked(sizes: dict[str, int], choices: list[int]) -> Exam:
+def exam_of_sizes(sizes: dict[str, int], choices: list[int]) -> Exam:
     exam = make_exam(sizes)
-    exam.samples = [make_sample("a", i, choices=many) for i, many in enumerate(choices)]
+    exam.samples = [
+        make_sample("a", i, choices=choice_count) for i, choice_count in enumerate(choices)
+    ]
 
     def render(sample: Sample) -> Any:
         from keju.types import Prefix, Prompt
@@ -142,16 +144,16 @@ def asked(sizes: dict[str, int], choices: list[int]) -> Exam:
 
 
 def test_fewer_options_than_rotations_are_stated_and_more_than_any_has_refused() -> None:
-    exam = rotate_exam(asked({"a": 3}, [4, 3, 2]), 4)
+    exam = rotate_exam(exam_of_sizes({"a": 3}, [4, 3, 2]), 4)
     note = "2 questions have fewer than 4 options: some of their rotations repeat an order"
     assert note in [warning.text() for warning in exam.warnings]
     assert note in exam.data.notes
     with pytest.raises(ConfigError, match="fake has at most 4 options, so at most 4 rotations"):
-        rotate_exam(asked({"a": 3}, [4, 3, 2]), 5)
+        rotate_exam(exam_of_sizes({"a": 3}, [4, 3, 2]), 5)
 
 
 def test_errata_and_refusal_options_move_along() -> None:
-    exam = asked({"a": 1}, [4])
+    exam = exam_of_sizes({"a": 1}, [4])
     exam.errata = {"fake_a_0": "known"}
     exam.samples = [Sample(**_fields(exam.samples[0]) | {"metadata": {REFUSAL: "D"}})]
     turned = rotate_exam(exam, 2)
@@ -164,7 +166,7 @@ def _fields(sample: Sample) -> dict[str, Any]:
 
 
 def test_consistency_has_the_bounds_that_replies_without_a_grade_leave() -> None:
-    turned = rotate_exam(asked({"a": 10}, [4] * 10), 2)
+    turned = rotate_exam(exam_of_sizes({"a": 10}, [4] * 10), 2)
     tally = make_tally("11" * 7 + "00" + "1e" + "0e", answers="A" * 20)
     metric = turned.metrics(tally)["rotation_consistency"]
     assert (metric.value, metric.n) == (7 / 9, 9), "a wrong one is enough to know it"
@@ -198,7 +200,7 @@ def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
 
 def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -> None:
     """Two of four orders: the right options stand unevenly, the choices fall where they may."""
-    turned = rotate_exam(asked({"a": 60}, [4] * 60), 2)
+    turned = rotate_exam(exam_of_sizes({"a": 60}, [4] * 60), 2)
     draw = random.Random(7)
     alarms, runs = 0, 300
     for _ in range(runs):
@@ -214,7 +216,7 @@ def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -
 
 
 def test_orders_that_repeat_are_no_further_evidence() -> None:
-    turned = rotate_exam(asked({"a": 2}, [4, 2]), 4)
+    turned = rotate_exam(exam_of_sizes({"a": 2}, [4, 2]), 4)
     bias = turned.metrics(make_tally("0" * 8, answers="A" * 8))["position_bias"]
     assert bias.n == 4 + 2
     assert bias.details["chosen"] == {"A": 6, "B": 0, "C": 0, "D": 0}

@@ -16,11 +16,11 @@ SIZES = {"A": 3, "B": 9, "C": 48}
 TOTAL = sum(SIZES.values())
 
 
-def drawn(folder: Path, limit: int, **more: Any) -> Counter[str]:
+def draw_targets(folder: Path, limit: int, **options: Any) -> Counter[str]:
     """The right answers of the questions that were asked."""
     settings = {"model": "scripted", "datasets": [f"custom:{folder / 'quiz.csv'}"]}
-    more |= {"work_dir": str(folder), "run_id": f"r{limit}", "limit": limit}
-    run_task(settings | more)
+    options |= {"work_dir": str(folder), "run_id": f"r{limit}", "limit": limit}
+    run_task(settings | options)
     return Counter(record.target for record in Records(folder / f"r{limit}"))
 
 
@@ -37,7 +37,7 @@ def test_a_stratified_draw_favours_no_answer(quiz: Path) -> None:
     limits = range(5, TOTAL, 5)
     off: dict[str, list[float]] = {letter: [] for letter in SIZES}
     for limit in limits:
-        counts = drawn(quiz, limit, sample="stratified")
+        counts = draw_targets(quiz, limit, sample="stratified")
         assert counts.total() == limit
         for letter, size in SIZES.items():
             off[letter].append(counts[letter] - limit * size / TOTAL)
@@ -47,6 +47,6 @@ def test_a_stratified_draw_favours_no_answer(quiz: Path) -> None:
 
 
 def test_a_small_group_is_drawn_as_early_as_its_share_asks(quiz: Path) -> None:
-    assert drawn(quiz, 14, sample="stratified")["A"] == 1
-    assert drawn(quiz, 32, sample="stratified")["A"] == 2
-    assert drawn(quiz, 52, sample="stratified")["A"] == 3
+    assert draw_targets(quiz, 14, sample="stratified")["A"] == 1
+    assert draw_targets(quiz, 32, sample="stratified")["A"] == 2
+    assert draw_targets(quiz, 52, sample="stratified")["A"] == 3

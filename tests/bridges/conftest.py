@@ -48,10 +48,10 @@ Command = Callable[..., Ran]
 
 def environment_of(version: str) -> Path:
     """The folder of commands of one version's environment; skips the test where it is missing."""
-    named = os.environ.get(CACHE)
-    if not named:
+    cache = os.environ.get(CACHE)
+    if not cache:
         pytest.skip(f"{CACHE} is not set: run 'make test-bridges' to test against verifiers")
-    commands = Path(named).expanduser() / f"verifiers-{version}" / "bin"
+    commands = Path(cache).expanduser() / f"verifiers-{version}" / "bin"
     if not (commands / "vf-eval").exists():
         pytest.skip(f"no verifiers {version} in {commands}: run 'make test-bridges'")
     return commands
@@ -61,7 +61,7 @@ def run(command: Path, arguments: list[str], home: Path, **variables: str) -> Ra
     """Run a command in an empty home with this checkout of Keju, away from other settings."""
     home.mkdir(exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(REPOSITORY / "src")}
-    done = subprocess.run(
+    process = subprocess.run(
         [str(command), *arguments],
         cwd=home,
         env=environ | VARIABLES | variables,
@@ -71,7 +71,7 @@ def run(command: Path, arguments: list[str], home: Path, **variables: str) -> Ra
         timeout=300,
         check=False,
     )
-    return Ran(done.returncode, done.stdout, home / "out")
+    return Ran(process.returncode, process.stdout, home / "out")
 
 
 @pytest.fixture

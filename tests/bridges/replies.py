@@ -18,9 +18,9 @@ from tests.support.replies import EndpointRequest, draw
 KINDS = 9
 
 
-def mixed(asked: EndpointRequest) -> str | dict[str, Any]:
+def mixed(request: EndpointRequest) -> str | dict[str, Any]:
     """A reply that depends on nothing but the whole prompt: another prompt, another reply."""
-    letter = "ABCD"[int(draw(asked.key, "letter") * 4)]
+    letter = "ABCD"[int(draw(request.key, "letter") * 4)]
     styles: list[str | dict[str, Any]] = [
         f"Reasoning first. So the answer is ({letter}).",
         f"Reasoning first. So the answer is ({letter}).",
@@ -36,7 +36,7 @@ def mixed(asked: EndpointRequest) -> str | dict[str, Any]:
         {"content": f"The answer is {letter}.", "reasoning_content": "So the answer is (B)."},
     ]
     assert len(styles) == KINDS
-    return styles[int(draw(asked.key, "style") * KINDS)]
+    return styles[int(draw(request.key, "style") * KINDS)]
 
 
 def keju_scores(

@@ -31,11 +31,11 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         (root / name).mkdir(parents=True)
     (root / "tmp").chmod(0o1777)
     packed = subprocess.run(["tar", "-C", str(root), "-c", "."], capture_output=True, check=True)
-    made = subprocess.run(
+    imported = subprocess.run(
         ["podman", "import", "-", IMAGE], input=packed.stdout, capture_output=True, check=False
     )
-    if made.returncode:
-        pytest.skip(f"podman cannot import an image: {made.stderr.decode()[-200:]}")
+    if imported.returncode:
+        pytest.skip(f"podman cannot import an image: {imported.stderr.decode()[-200:]}")
     mounted = ["/usr", "/lib", "/lib64", "/bin"]
     values = {"backend": "podman", "image": IMAGE, "venv": sys.prefix, "read_only": mounted}
     yield Settings.model_validate(SIZES | values)
@@ -62,9 +62,9 @@ def test_what_code_tries_has_the_documented_result(
         assert facts["runtime"] in ("crun", "runc")
         assert facts["memory_bound"] == "cgroup"
         assert facts["image_digest"]
-        wanted = documented("podman")
-        different = {t: (results[t], wanted[t]) for t in wanted if results[t] != wanted[t]}
-        assert different == {}
+        expected = documented("podman")
+        mismatches = {t: (results[t], expected[t]) for t in expected if results[t] != expected[t]}
+        assert mismatches == {}
 
     try:
         run(battery(), 1200)
@@ -79,15 +79,15 @@ def test_a_killed_keju_leaves_no_container(settings: Settings, tmp_path: Path) -
 
 
 def test_containers_that_crashes_left_are_listed(settings: Settings) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    name = f"keju-{gone.pid}-test"
-    label = f"keju.process={gone.pid}"
+    exited = subprocess.Popen(["true"])
+    exited.wait()
+    name = f"keju-{exited.pid}-test"
+    label = f"keju.process={exited.pid}"
     make = ["podman", "--runtime", "runc", "create", "--name", name, "--label", label, IMAGE, "x"]
     subprocess.run(make, check=True, capture_output=True)
     try:
-        told = [(left.what.text(), left.remedy) for left in find_leftovers()]
-        assert (f"container {name}", f"podman rm --force {name}") in told
+        leftovers = [(leftover.what.text(), leftover.remedy) for leftover in find_leftovers()]
+        assert (f"container {name}", f"podman rm --force {name}") in leftovers
     finally:
         subprocess.run(["podman", "rm", "--force", name], check=True, capture_output=True)
 
@@ -101,17 +101,21 @@ def test_cells_share_their_state_and_kernels_share_nothing(
         (work / "given").write_text(work.name)
     picture = f"from IPython.display import Image; import base64\nImage(base64.b64decode('{PIXEL}'), format='png')"
 
-    async def two() -> None:
+    async def run_two_kernels() -> None:
         sandbox = await opened(settings, concurrency=2)
-        async with sandbox, sandbox.kernel(works[0]) as one, sandbox.kernel(works[1]) as other:
-            await one.run("x = 20; open('secret', 'w').write('s'); open('/tmp/secret', 'w')")
-            result = await one.run("while True: pass", timeout=0.5)
+        async with (
+            sandbox,
+            sandbox.kernel(works[0]) as kernel,
+            sandbox.kernel(works[1]) as other_kernel,
+        ):
+            await kernel.run("x = 20; open('secret', 'w').write('s'); open('/tmp/secret', 'w')")
+            result = await kernel.run("while True: pass", timeout=0.5)
             assert (result.timed_out, result.restarted) == (True, False)
-            assert (await one.run("x * 2")).text == "40\n"
-            assert (await one.run(picture)).images[0].startswith(b"\x89PNG")
+            assert (await kernel.run("x * 2")).text == "40\n"
+            assert (await kernel.run(picture)).images[0].startswith(b"\x89PNG")
             code = "import os; sorted(os.listdir()) + os.listdir('/tmp') + [open('given').read()]"
-            assert (await other.run(code)).text.count("secret") == 0
-            assert (await other.run("open('given').read()")).text == "'b'\n"
+            assert (await other_kernel.run(code)).text.count("secret") == 0
+            assert (await other_kernel.run("open('given').read()")).text == "'b'\n"
 
-    run(two())
+    run(run_two_kernels())
     assert (works[0] / "secret").read_text() == "s"

@@ -16,7 +16,7 @@ from tests.support.replies import Plan
 
 
 @pytest.mark.parametrize(
-    ("name", "limit", "own"),
+    ("name", "limit", "exam_args"),
     [("bbh", 4, {"few_shot_num": 0}), ("bixbench", None, {"max_episodes": 60, "seed": 7})],
 )
 def test_rewards_are_kejus_scores(
@@ -25,13 +25,15 @@ def test_rewards_are_kejus_scores(
     data_dir: Path,
     name: str,
     limit: int | None,
-    own: dict[str, Any],
+    exam_args: dict[str, Any],
 ) -> None:
     with FaultyEndpoint(Plan(answers=mixed)) as endpoint:
-        args = {name: own}
+        args = {name: exam_args}
         expected = keju_scores(endpoint, tmp_path, data_dir, name, limit=limit, dataset_args=args)
-        given = own | {"data_dir": str(data_dir)} | ({} if limit is None else {"limit": limit})
-        ran = old_vf_eval(f"keju-{name}", endpoint, "-a", json.dumps(given))
+        arguments = (
+            exam_args | {"data_dir": str(data_dir)} | ({} if limit is None else {"limit": limit})
+        )
+        ran = old_vf_eval(f"keju-{name}", endpoint, "-a", json.dumps(arguments))
         assert endpoint.last_body["temperature"] == 0.0
     assert ran.code == 0, ran.out[-3000:]
     rows = ran.rows()
@@ -48,10 +50,10 @@ def test_rewards_are_kejus_scores(
 
 
 def test_tools_are_called_until_there_is_an_answer(old_vf_eval: Command, data_dir: Path) -> None:
-    own = {"subset_list": ["multistep_arithmetic_two"], "limit": 2, "tools": ["calculator"]}
+    exam_args = {"subset_list": ["multistep_arithmetic_two"], "limit": 2, "tools": ["calculator"]}
     with FaultyEndpoint(Plan(answers=with_calculator)) as endpoint:
-        given = json.dumps(own | {"data_dir": str(data_dir)})
-        ran = old_vf_eval("keju-bbh", endpoint, "-a", given)
+        arguments = json.dumps(exam_args | {"data_dir": str(data_dir)})
+        ran = old_vf_eval("keju-bbh", endpoint, "-a", arguments)
     assert ran.code == 0, ran.out[-3000:]
     for row in ran.rows().values():
         assert [message["role"] for message in row["completion"]] == [
@@ -70,9 +72,9 @@ def test_a_judge_that_fails_is_an_error_of_the_rollout(
         FaultyEndpoint(Plan(answers="Something about enrichment.")) as endpoint,
         FaultyEndpoint(Plan(key="another")) as judge,
     ):
-        own = {"answer_mode": "open", "max_episodes": 3, "llm_judge_base_url": judge.url}
-        given = json.dumps(own | {"data_dir": str(data_dir)})
-        ran = old_vf_eval("keju-bixbench", endpoint, "-a", given, OPENAI_API_KEY="wrong")
+        exam_args = {"answer_mode": "open", "max_episodes": 3, "llm_judge_base_url": judge.url}
+        arguments = json.dumps(exam_args | {"data_dir": str(data_dir)})
+        ran = old_vf_eval("keju-bixbench", endpoint, "-a", arguments, OPENAI_API_KEY="wrong")
     rows = ran.rows().values()
     assert len(rows) == 3
     # A range that is answered without a number is wrong by rule: no judge is asked about it.
@@ -93,10 +95,12 @@ def test_bad_settings_are_one_line(
     old_vf_eval: Command, data_dir: Path, settings: dict[str, Any], line: str
 ) -> None:
     with FaultyEndpoint() as endpoint:
-        given = json.dumps({"data_dir": str(data_dir), **settings})
-        ran = old_vf_eval("keju-bixbench", endpoint, "-a", given)
+        arguments = json.dumps({"data_dir": str(data_dir), **settings})
+        ran = old_vf_eval("keju-bixbench", endpoint, "-a", arguments)
         assert endpoint.stats.requests == 0
     assert ran.code != 0
     assert "Traceback" not in ran.out
-    (error,) = (said for said in ran.out.splitlines() if said.startswith("keju: error:"))
+    (error,) = (
+        out_line for out_line in ran.out.splitlines() if out_line.startswith("keju: error:")
+    )
     assert line in error

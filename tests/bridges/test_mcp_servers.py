@@ -39,21 +39,21 @@ PROGRAMS = {
 
 def program(name: str) -> str:
     """The program of a server; skips the test where it is missing."""
-    named = os.environ.get(CACHE)
-    if not named:
+    cache = os.environ.get(CACHE)
+    if not cache:
         pytest.skip(f"{CACHE} is not set: run 'make test-bridges' to test against MCP servers")
-    path = Path(named).expanduser() / PROGRAMS[name][0]
+    path = Path(cache).expanduser() / PROGRAMS[name][0]
     if not path.exists():
         pytest.skip(f"no {path}: run 'make test-bridges'")
     return str(path)
 
 
-def calls(server: ServerSettings, *wanted: tuple[str, dict[str, Any]]) -> list[ToolResult]:
+def calls(server: ServerSettings, *tool_calls: tuple[str, dict[str, Any]]) -> list[ToolResult]:
     """The results of calls of one server, one after the other."""
 
     async def work(source: ServerTools, box: Toolbox) -> list[ToolResult]:
         assert len(source.tools) == PROGRAMS[server.name][1]
-        return [await box.call(f"{server.name}__{name}", args) for name, args in wanted]
+        return [await box.call(f"{server.name}__{name}", args) for name, args in tool_calls]
 
     return run(work, server)
 
@@ -162,8 +162,10 @@ def test_the_calculator_helps_on_real_questions(
         Path("config.json").write_text(json.dumps(content))
         assert main(["run", "-c", "config.json", "-n", "20", "-o", "out.json", "--quiet"]) == 0
     document = json.loads(Path("out.json").read_text())
-    told = {arm: document["summary"][arm]["resolved"] for arm in ("baseline", "calc", "placebo")}
-    assert told == {"baseline": 0, "calc": 20, "placebo": 0}
+    resolved = {
+        arm: document["summary"][arm]["resolved"] for arm in ("baseline", "calc", "placebo")
+    }
+    assert resolved == {"baseline": 0, "calc": 20, "placebo": 0}
     pairs = {(p["base"], p["arm"]): p["p"] for p in document["summary"]["paired"]}
     assert pairs["baseline", "calc"] == pytest.approx(2 * 0.5**20)
     assert pairs["baseline", "placebo"] == 1
@@ -175,9 +177,9 @@ def test_the_page_s_own_server_answers_a_model(
     """The filesystem server with a folder of its own, as the config file of mcpbr's page has it."""
     server = {"command": program("filesystem"), "args": ["{workdir}"]}
 
-    def answers(asked: EndpointRequest) -> Any:
-        results = results_in(asked)
-        if "tools" not in asked.body or "Solve" not in asked.text:
+    def answers(request: EndpointRequest) -> Any:
+        results = results_in(request)
+        if "tools" not in request.body or "Solve" not in request.text:
             return "OK"
         return results[-1] if results else calling(("mcpbr__list_allowed_directories", {}))
 
@@ -205,9 +207,9 @@ def test_two_servers_with_tools_of_equal_names_in_one_arm(
         (folder / "note.txt").write_text(f"I am {side}.")
     servers = [{"name": s, "command": command, "args": [str(f)]} for s, f in sides.items()]
 
-    def answers(asked: EndpointRequest) -> Any:
-        results = results_in(asked)
-        if "tools" not in asked.body or "Solve" not in asked.text or results:
+    def answers(request: EndpointRequest) -> Any:
+        results = results_in(request)
+        if "tools" not in request.body or "Solve" not in request.text or results:
             return " ".join(results) or "OK"
         note = ((s, str(f / "note.txt")) for s, f in sides.items())
         return calling(*((f"{s}__read_text_file", {"path": path}) for s, path in note))
@@ -265,7 +267,7 @@ def test_a_server_over_http(port: int, everything_over_http: subprocess.Popen[by
         texts = await asyncio.gather(
             *(box.call("everything__echo", {"message": str(n)}) for n in range(20))
         )
-        assert [each.text for each in texts] == [f"Echo: {n}" for n in range(20)]
+        assert [result.text for result in texts] == [f"Echo: {n}" for n in range(20)]
         assert source.facts()["everything"]["way"] == "http"
         everything_over_http.kill()
         everything_over_http.wait()

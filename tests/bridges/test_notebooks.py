@@ -46,17 +46,17 @@ def episodes(ran: Ran) -> list[dict[str, Any]]:
     return [trace["info"]["keju_reply"]["episode"] for trace in ran.traces().values()]
 
 
-@pytest.mark.parametrize("own", [{}, {"answer_mode": "open"}])
+@pytest.mark.parametrize("mode_args", [{}, {"answer_mode": "open"}])
 def test_rollouts_are_episodes_with_kejus_scores(
-    vf_eval: Command, tmp_path: Path, data: Path, own: dict[str, Any]
+    vf_eval: Command, tmp_path: Path, data: Path, mode_args: dict[str, Any]
 ) -> None:
     model = model_of(half_right)
     (tmp_path / "t").mkdir()
     with FaultyEndpoint(Plan(answers=model, key=KEY, first_faults=("500",))) as endpoint:
-        args = {"bixbench": AGENTIC | own}
+        args = {"bixbench": AGENTIC | mode_args}
         expected = keju_scores(endpoint, tmp_path, data, "bixbench", dataset_args=args)
         before = model.bodies[-1]
-        chosen = flags(data, **AGENTIC, **own)
+        chosen = flags(data, **AGENTIC, **mode_args)
         ran = vf_eval("keju-bixbench", endpoint, *chosen, TMPDIR=str(tmp_path / "t"))
     assert_same(ran, expected)
     assert {score.outcome for score in expected.values()} == {"correct", "incorrect"}
@@ -132,7 +132,9 @@ def test_what_cannot_be_worked_with_is_one_line_before_the_first_question(
         assert endpoint.stats.requests == 0
     assert ran.code != 0
     assert "Traceback" not in ran.out
-    (error,) = (said for said in ran.out.splitlines() if said.startswith("keju: error:"))
+    (error,) = (
+        out_line for out_line in ran.out.splitlines() if out_line.startswith("keju: error:")
+    )
     assert line in error
 
 
@@ -144,6 +146,6 @@ def test_replaying_needs_neither_data_nor_sandbox(
     shutil.rmtree(data / "bixbench" / "capsules")
     (path,) = ran.folder.rglob("traces.jsonl")
     arguments = [str(path.parent), "--no-rich", "--output-dir", str(tmp_path / "again")]
-    again = run(environment_of("0.4") / "vf-replay", arguments, tmp_path / "vf")
-    assert again.code == 0, again.out[-3000:]
-    assert graded(again._replace(folder=tmp_path / "again")) == graded(ran)
+    replayed = run(environment_of("0.4") / "vf-replay", arguments, tmp_path / "vf")
+    assert replayed.code == 0, replayed.out[-3000:]
+    assert graded(replayed._replace(folder=tmp_path / "again")) == graded(ran)

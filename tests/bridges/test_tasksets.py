@@ -19,8 +19,8 @@ REWARD = "score_by_protocol"
 
 def flags(data_dir: Path, **settings: Any) -> list[str]:
     """Settings as ``--env.taskset.*`` flags."""
-    given = {"data_dir": str(data_dir), **settings}
-    pairs = [(f"--env.taskset.{k.replace('_', '-')}", v) for k, v in given.items()]
+    flag_values = {"data_dir": str(data_dir), **settings}
+    pairs = [(f"--env.taskset.{k.replace('_', '-')}", v) for k, v in flag_values.items()]
     return [part for k, v in pairs for part in (k, v if isinstance(v, str) else json.dumps(v))]
 
 
@@ -47,7 +47,7 @@ def assert_same(ran: Ran, expected: dict[str, Score]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "limit", "own"),
+    ("name", "limit", "exam_args"),
     [
         ("bbh", 4, {"few_shot_num": 0}),
         ("mmlu_pro", 6, {"subset_list": ["math", "law"]}),
@@ -61,14 +61,14 @@ def test_rewards_are_kejus_scores(
     data_dir: Path,
     name: str,
     limit: int | None,
-    own: dict[str, Any],
+    exam_args: dict[str, Any],
 ) -> None:
-    given = own if limit is None else own | {"limit": limit}
+    limited_args = exam_args if limit is None else exam_args | {"limit": limit}
     with FaultyEndpoint(Plan(answers=mixed, key=KEY)) as endpoint:
-        args = {name: own}
+        args = {name: exam_args}
         expected = keju_scores(endpoint, tmp_path, data_dir, name, limit=limit, dataset_args=args)
         body = endpoint.last_body
-        ran = vf_eval(f"keju-{name.replace('_', '-')}", endpoint, *flags(data_dir, **given))
+        ran = vf_eval(f"keju-{name.replace('_', '-')}", endpoint, *flags(data_dir, **limited_args))
         assert {k: v for k, v in endpoint.last_body.items() if k != "messages"} == {
             k: v for k, v in body.items() if k != "messages"
         }
@@ -104,9 +104,9 @@ def test_sampling_flags_go_before_the_protocol(vf_eval: Command, data_dir: Path)
 PROMPT_OF_SUM = "7 * (8 - 3) / 4"
 
 
-def with_calculator(asked: EndpointRequest) -> str | dict[str, Any]:
+def with_calculator(request: EndpointRequest) -> str | dict[str, Any]:
     """Calls the calculator once and answers with what it said."""
-    results = [m["content"] for m in asked.body["messages"] if m["role"] == "tool"]
+    results = [m["content"] for m in request.body["messages"] if m["role"] == "tool"]
     return f"So the answer is {results[-1]}." if results else tool_call(PROMPT_OF_SUM)
 
 
@@ -133,8 +133,8 @@ def test_tools_are_called_until_there_is_an_answer(vf_eval: Command, data_dir: P
 
 
 def test_the_last_turn_has_to_be_an_answer(vf_eval: Command, data_dir: Path) -> None:
-    def obeys(asked: EndpointRequest) -> str | dict[str, Any]:
-        return "So the answer is 5." if "tool_choice" in asked.body else tool_call("2 + 3")
+    def obeys(request: EndpointRequest) -> str | dict[str, Any]:
+        return "So the answer is 5." if "tool_choice" in request.body else tool_call("2 + 3")
 
     with FaultyEndpoint(Plan(answers=obeys)) as endpoint:
         chosen = flags(data_dir, subset_list=["object_counting"], tools=["calculator"])
@@ -148,7 +148,7 @@ def test_the_last_turn_has_to_be_an_answer(vf_eval: Command, data_dir: Path) -> 
 def test_a_model_that_calls_in_its_last_turn_too_has_no_answer(
     vf_eval: Command, data_dir: Path
 ) -> None:
-    def insists(asked: EndpointRequest) -> dict[str, Any]:
+    def insists(request: EndpointRequest) -> dict[str, Any]:
         return tool_call("2 + 3")
 
     with FaultyEndpoint(Plan(answers=insists)) as endpoint:
@@ -162,32 +162,32 @@ def test_a_model_that_calls_in_its_last_turn_too_has_no_answer(
     assert outcome_of(trace) == "unparsed"
 
 
-def verdict(asked: EndpointRequest) -> str:
-    return f"<grade>{'correct' if int(asked.key, 16) % 2 else 'incorrect'}</grade>"
+def verdict(request: EndpointRequest) -> str:
+    return f"<grade>{'correct' if int(request.key, 16) % 2 else 'incorrect'}</grade>"
 
 
 def test_open_answers_are_judged_as_by_keju(
     vf_eval: Command, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said(asked: EndpointRequest) -> str:
-        return f"About {int(asked.key, 16) % 90}, with enrichment of pathway {asked.key}."
+    def open_answer(request: EndpointRequest) -> str:
+        return f"About {int(request.key, 16) % 90}, with enrichment of pathway {request.key}."
 
     monkeypatch.setenv("JUDGE_KEY", "judge-key-5678")
     with (
-        FaultyEndpoint(Plan(answers=said)) as endpoint,
+        FaultyEndpoint(Plan(answers=open_answer)) as endpoint,
         FaultyEndpoint(Plan(answers=verdict, key="judge-key-5678", first_faults=("500",))) as judge,
     ):
-        own = {
+        exam_args = {
             "answer_mode": "open",
             "max_episodes": 30,
             "llm_judge_model": "j",
             "llm_judge_base_url": judge.url,
             "llm_judge_api_key_var": "JUDGE_KEY",
         }
-        args = {"bixbench": own}
+        args = {"bixbench": exam_args}
         expected = keju_scores(endpoint, tmp_path, data_dir, "bixbench", dataset_args=args)
         ran = vf_eval(
-            "keju-bixbench", endpoint, *flags(data_dir, **own), JUDGE_KEY="judge-key-5678"
+            "keju-bixbench", endpoint, *flags(data_dir, **exam_args), JUDGE_KEY="judge-key-5678"
         )
     assert_same(ran, expected)
     assert {"correct", "incorrect"} <= {score.outcome for score in expected.values()}
@@ -200,8 +200,10 @@ def test_a_judge_that_fails_is_an_error_and_never_a_zero(vf_eval: Command, data_
         FaultyEndpoint(Plan(answers="Something about enrichment.")) as endpoint,
         FaultyEndpoint(Plan(answers=verdict, key="another")) as judge,
     ):
-        own = {"answer_mode": "open", "max_episodes": 12, "llm_judge_base_url": judge.url}
-        ran = vf_eval("keju-bixbench", endpoint, *flags(data_dir, **own), OPENAI_API_KEY="wrong")
+        exam_args = {"answer_mode": "open", "max_episodes": 12, "llm_judge_base_url": judge.url}
+        ran = vf_eval(
+            "keju-bixbench", endpoint, *flags(data_dir, **exam_args), OPENAI_API_KEY="wrong"
+        )
     traces = ran.traces().values()
     failed = [trace for trace in traces if not trace["ok"]]
     # A range that is answered without a number is wrong by rule: no judge is asked about it.
@@ -223,9 +225,9 @@ def test_replaying_gives_the_same_rewards(vf_eval: Command, tmp_path: Path, data
     for name in ("as they are", "of another harness"):
         out = tmp_path / name
         arguments = [str(path.parent), "--no-rich", "--output-dir", str(out)]
-        again = run(environment_of("0.4") / "vf-replay", arguments, tmp_path / "vf")
-        assert again.code == 0, again.out[-3000:]
-        assert graded(again._replace(folder=out)) == before
+        replayed = run(environment_of("0.4") / "vf-replay", arguments, tmp_path / "vf")
+        assert replayed.code == 0, replayed.out[-3000:]
+        assert graded(replayed._replace(folder=out)) == before
         path.write_text(path.read_text("utf-8").replace("keju_reply", "something_else"), "utf-8")
 
 
@@ -249,7 +251,9 @@ def test_bad_settings_are_one_line(
         assert endpoint.stats.requests == 0
     assert ran.code != 0
     assert "Traceback" not in ran.out
-    (error,) = (said for said in ran.out.splitlines() if said.startswith("keju: error:"))
+    (error,) = (
+        out_line for out_line in ran.out.splitlines() if out_line.startswith("keju: error:")
+    )
     assert line in error
 
 

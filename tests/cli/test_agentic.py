@@ -46,20 +46,20 @@ class Model:
         self.refuses: Callable[[str, list[str]], bool] | None = None
         self.bodies: list[dict[str, Any]] = []
 
-    def __call__(self, asked: EndpointRequest) -> Any:
-        self.bodies.append(asked.body)
-        return self.script(question_in(asked), results_in(asked))
+    def __call__(self, request: EndpointRequest) -> Any:
+        self.bodies.append(request.body)
+        return self.script(question_in(request), results_in(request))
 
-    def raw(self, asked: EndpointRequest, attempt: int) -> Raw | None:
+    def raw(self, request: EndpointRequest, attempt: int) -> Raw | None:
         """A refusal of the endpoint."""
         data = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"
-        if self.refuses is None or not self.refuses(question_in(asked), results_in(asked)):
+        if self.refuses is None or not self.refuses(question_in(request), results_in(request)):
             return None
         return Raw(data=data)
 
 
-def question_in(asked: EndpointRequest) -> str:
-    return str(next(m["content"] for m in asked.body["messages"] if m["role"] == "user"))
+def question_in(request: EndpointRequest) -> str:
+    return str(next(m["content"] for m in request.body["messages"] if m["role"] == "user"))
 
 
 def analyst(question: str, results: list[str]) -> Any:
@@ -74,14 +74,14 @@ def analyst(question: str, results: list[str]) -> Any:
     ]
     if len(results) < len(turns):
         return turns[len(results)]
-    found = results[-1].splitlines()[-1].strip("'")
+    computed = results[-1].splitlines()[-1].strip("'")
     if "<hypothesis>" in question:
-        found = "False"
+        computed = "False"
     if "(A)" in question:
         options = [line for line in question.splitlines() if line[:1] == "(" and line[2:3] == ")"]
-        known = "13.5" if "mean" in question else found
-        found = next(line[1] for line in options if known in line)
-    return calling(("submit_answer", {"answer": found}))
+        expected_value = "13.5" if "mean" in question else computed
+        computed = next(line[1] for line in options if expected_value in line)
+    return calling(("submit_answer", {"answer": computed}))
 
 
 def conclusion(question: str) -> str:
@@ -118,16 +118,16 @@ def env(
         yield keju
 
 
-def evaluate(env: Keju, *more: str, rollouts: int = 1, **settings: Any) -> Ran:
+def evaluate(env: Keju, *flags: str, rollouts: int = 1, **settings: Any) -> Ran:
     args = json.dumps({"mode": "agentic", **settings})
     numbers = ("-n", "-1", "-r", str(rollouts))
-    return env("vf-eval", "bixbench", "-a", args, *numbers, "--json", *more)
+    return env("vf-eval", "bixbench", "-a", args, *numbers, "--json", *flags)
 
 
 def entry(ran: Ran) -> dict[str, Any]:
     assert ran.code == 0, ran.err
-    found: dict[str, Any] = ran.json["benchmarks"][0]
-    return found
+    first_entry: dict[str, Any] = ran.json["benchmarks"][0]
+    return first_entry
 
 
 def records(ran: Ran) -> list[dict[str, Any]]:
@@ -148,7 +148,7 @@ def test_every_command_of_the_environment_s_page(
     model.script = lambda question, results: (
         analyst(question, results) if "tools" in model.bodies[-1] else "B"
     )
-    asked = 0
+    command_count = 0
     for line in lines:
         words = shlex.split(line, comments=True)
         if words[:1] == ["export"]:
@@ -159,8 +159,8 @@ def test_every_command_of_the_environment_s_page(
             assert ran.code == 0, (line, ran.err)
             assert ("mode=agentic" in ran.out) == ("agentic" in line)
             assert ("reward/avg=" in ran.out) == ("-s" in words)
-            asked += 1
-    assert asked == 8
+            command_count += 1
+    assert command_count == 8
     episodes = [path.parent.name for path in Path("runs").glob("*/episodes/*/notebook.ipynb")]
     ids = Counter(name.rpartition(".")[0] for name in episodes)
     assert ids == {"bixbench_bix-1-q1": 3, "bixbench_bix-1-q2": 3}
@@ -196,16 +196,16 @@ def test_a_model_that_analyses_is_right(env: Keju, settings: dict[str, Any], n: 
 
 def test_a_majority_of_rollouts_is_right_where_one_is_not(env: Keju, model: Model) -> None:
     """Of three rollouts of each question one submits another option, as in the paper's vote."""
-    begun: Counter[str] = Counter()
+    started_counts: Counter[str] = Counter()
 
     def wavers(question: str, results: list[str]) -> Any:
-        begun[question] += not results
-        said = analyst(question, results)
-        (call,) = said["message"]["tool_calls"]
-        if call["function"]["name"] == "submit_answer" and begun[question] == 2:
+        started_counts[question] += not results
+        message = analyst(question, results)
+        (call,) = message["message"]["tool_calls"]
+        if call["function"]["name"] == "submit_answer" and started_counts[question] == 2:
             right = json.loads(call["function"]["arguments"])["answer"]
             return calling(("submit_answer", {"answer": "B" if right == "A" else "A"}))
-        return said
+        return message
 
     model.script = wavers
     ran = evaluate(env, "-c", "1", rollouts=3, max_episodes=2)
@@ -228,10 +228,10 @@ def test_an_episode_that_the_endpoint_ended_is_worked_on_again_later(
     model.refuses, before = None, len(model.bodies)
     resumed = evaluate(env, "--run-id", "r")
     assert entry(resumed)["outcomes"]["correct"] == 3
-    asked = [
+    resumed_bodies = [
         body for body in model.bodies[before:] if "tools" in body and len(body["messages"]) > 1
     ]
-    assert all("mean of column a" in json.dumps(body) for body in asked)
+    assert all("mean of column a" in json.dumps(body) for body in resumed_bodies)
     assert stops(resumed)[-1] == "submitted"
 
 
@@ -246,22 +246,24 @@ def test_capsules_may_be_zip_files(env: Keju) -> None:
     assert left_out == [["Notebook/solution.ipynb"]] * 3
 
 
-@pytest.mark.parametrize("shown", [False, True])
-def test_pictures_are_shown_where_the_settings_say_so(env: Keju, model: Model, shown: bool) -> None:
+@pytest.mark.parametrize("with_images", [False, True])
+def test_pictures_are_shown_where_the_settings_say_so(
+    env: Keju, model: Model, with_images: bool
+) -> None:
     draw = f"from IPython.display import Image; import base64\nImage(base64.b64decode('{PIXEL}'))"
 
     def draws(question: str, results: list[str]) -> Any:
-        done = calling(("submit_answer", {"answer": "42"}))
-        return done if results else calling(("edit_cell", {"contents": draw}))
+        submission = calling(("submit_answer", {"answer": "42"}))
+        return submission if results else calling(("edit_cell", {"contents": draw}))
 
     model.script = draws
-    ran = evaluate(env, max_episodes=1, answer_mode="open", images=shown)
+    ran = evaluate(env, max_episodes=1, answer_mode="open", images=with_images)
     parts = [part for message in model.bodies[-1]["messages"] for part in message["content"] or ()]
     urls = [
         part["image_url"]["url"] for part in parts if isinstance(part, dict) and "image_url" in part
     ]
-    assert [url[:22] for url in urls] == ["data:image/png;base64,"] * shown
-    assert ("AVOID USING PLOTS" in json.dumps(model.bodies[-1])) is not shown
+    assert [url[:22] for url in urls] == ["data:image/png;base64,"] * with_images
+    assert ("AVOID USING PLOTS" in json.dumps(model.bodies[-1])) is not with_images
     assert records(ran)[0]["reply"]["episode"]["facts"]["images"] == 1
 
 
@@ -275,8 +277,8 @@ def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
         "assistant",
         "tool",
     ]
-    listed = json.loads(episode["turns"][1]["text"])
-    assert listed == {"files": ["table.csv"]}
+    workdir_listing = json.loads(episode["turns"][1]["text"])
+    assert workdir_listing == {"files": ["table.csv"]}
     facts = episode["facts"]
     assert facts["cells"] == 3
     assert facts["data"]["left_out"] == ["Notebook/solution.ipynb"]
@@ -307,8 +309,8 @@ def statistician(question: str, results: list[str]) -> Any:
     ]
     if len(results) < len(turns):
         return calling(("edit_cell", {"contents": turns[len(results)].replace("\n\n", " ")}))
-    found = results[-1].splitlines()[-1].removeprefix("[1] ").strip('"')
-    return calling(("submit_answer", {"answer": found}))
+    computed = results[-1].splitlines()[-1].removeprefix("[1] ").strip('"')
+    return calling(("submit_answer", {"answer": computed}))
 
 
 def test_a_model_works_in_r(env: Keju, model: Model) -> None:
@@ -319,9 +321,9 @@ def test_a_model_works_in_r(env: Keju, model: Model) -> None:
     assert entry(ran)["outcomes"]["correct"] == 3
     record, *_ = records(ran)
     episode = record["reply"]["episode"]
-    told = [turn["text"] for turn in episode["turns"] if turn["role"] == "tool"]
-    assert "lines: 4\n" in told[1]
-    assert "bash ended with exit code 1" in told[1]
+    tool_texts = [turn["text"] for turn in episode["turns"] if turn["role"] == "tool"]
+    assert "lines: 4\n" in tool_texts[1]
+    assert "bash ended with exit code 1" in tool_texts[1]
     assert episode["facts"]["kernel"]["language"] == "r"
     manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
     assert manifest["arms"][""]["sources"]["sandbox"]["r"].startswith("R version")
@@ -353,11 +355,11 @@ def test_the_notebook_is_shown_after_each_turn_and_nothing_of_the_gold(
     env: Keju, model: Model
 ) -> None:
     evaluate(env, max_episodes=1, answer_mode="open")
-    last = json.dumps(model.bodies[-1])
-    assert "### Cell 2:" in last
-    assert "### Output 2:" in last
-    assert "the solution" not in last
-    assert "solution.ipynb" not in last
+    last_body = json.dumps(model.bodies[-1])
+    assert "### Cell 2:" in last_body
+    assert "### Output 2:" in last_body
+    assert "the solution" not in last_body
+    assert "solution.ipynb" not in last_body
 
 
 def test_at_the_limit_of_turns_the_answer_is_asked_for_in_text(env: Keju, model: Model) -> None:
@@ -370,8 +372,8 @@ def test_at_the_limit_of_turns_the_answer_is_asked_for_in_text(env: Keju, model:
     ran = evaluate(env, max_turns=2, max_episodes=1, answer_mode="open")
     assert stops(ran) == ["forced_answer"]
     assert entry(ran)["outcomes"]["correct"] == 1
-    last = model.bodies[-1]
-    assert all(body["tools"] == last["tools"] for body in model.bodies[2:])
+    last_body = model.bodies[-1]
+    assert all(body["tools"] == last_body["tools"] for body in model.bodies[2:])
 
 
 def test_a_model_that_calls_no_tool_is_reminded_and_then_done(env: Keju, model: Model) -> None:
@@ -425,14 +427,14 @@ def test_the_time_of_a_cell_is_the_exam_s_or_the_sandbox_s_and_is_recorded(
     env: Keju, model: Model
 ) -> None:
     def waits(question: str, results: list[str]) -> Any:
-        done = calling(("submit_answer", {"answer": "42"}))
+        submission = calling(("submit_answer", {"answer": "42"}))
         sleep = calling(("edit_cell", {"contents": "import time; time.sleep(600)"}))
-        return done if results else sleep
+        return submission if results else sleep
 
     model.script = waits
     limit = ("--sandbox", "cell_timeout=2")
-    given: list[dict[str, Any]] = [{}, {"docker_timeout": 1}]
-    for settings, seconds in zip(given, (2, 1), strict=True):
+    setting_choices: list[dict[str, Any]] = [{}, {"docker_timeout": 1}]
+    for settings, seconds in zip(setting_choices, (2, 1), strict=True):
         ran = evaluate(env, *limit, max_episodes=1, answer_mode="open", **settings)
         (record,) = records(ran)
         assert f"[the cell ran for {seconds} s and was interrupted]" in json.dumps(record)
@@ -486,10 +488,10 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize("how", list(BREAKS))
-def test_a_model_cannot_choose_to_be_ungraded(env: Keju, model: Model, how: str) -> None:
+@pytest.mark.parametrize("damage", list(BREAKS))
+def test_a_model_cannot_choose_to_be_ungraded(env: Keju, model: Model, damage: str) -> None:
     def saboteur(question: str, results: list[str]) -> Any:
-        calls = [("edit_cell", {"contents": BREAKS[how]}), ("list_workdir", {})]
+        calls = [("edit_cell", {"contents": BREAKS[damage]}), ("list_workdir", {})]
         if len(results) < len(calls):
             return calling(calls[len(results)])
         return calling(("submit_answer", {"answer": "41"}))

@@ -87,17 +87,21 @@ def test_a_short_name_runs_and_the_manifest_says_what_was_asked(
     stored = "".join(f.read_text() for f in tmp_path.rglob("*") if f.is_file())
     for secret in (KEY, OPENAI_KEY):
         assert secret not in stored + ran.out + ran.err
-        assert all(OPENAI_KEY not in value for each in server.headers for value in each.values())
+        assert all(
+            OPENAI_KEY not in value
+            for sent_headers in server.headers
+            for value in sent_headers.values()
+        )
 
 
 def test_a_stored_run_is_resumed_as_the_model_it_was(
     server: AnthropicServer, keju: Keju, tmp_path: Path
 ) -> None:
     assert keju("eval", "-m", "anthropic:haiku", "--run-id", "r", *DEMO).code == 0
-    asked = len(server.bodies)
+    requests_before = len(server.bodies)
     ran = keju("eval", "--config", "runs/r/manifest.json", "--resume", "-q", "--json")
     assert ran.code == 0, ran.err
-    assert len(server.bodies) == asked
+    assert len(server.bodies) == requests_before
     assert ran.json["model"] == "anthropic:claude-haiku-5-5"
     assert any(n["code"] == "temperature_not_sent" for n in ran.json["benchmarks"][0]["notices"])
 
@@ -240,11 +244,11 @@ def test_what_a_cache_kept_and_gave_is_counted_and_paid_by_its_own_price(
     price = ("-s", "price={input: 10, output: 100, cached: 1, written: 12.5}")
     ran = keju("eval", "-m", "anthropic:sonnet", *price, *DEMO)
     assert ran.code == 0, ran.err
-    used = ran.json["benchmarks"][0]["usage"]
-    assert used["input_tokens"] == 12 * 11_100
-    assert used["cached_tokens"] == 12 * 10_000
-    assert used["written_tokens"] == 12 * 1000
-    assert used["cost"] == pytest.approx(12 * (100 * 10 + 1000 * 12.5 + 10_000 + 10 * 100) / 1e6)
+    counted = ran.json["benchmarks"][0]["usage"]
+    assert counted["input_tokens"] == 12 * 11_100
+    assert counted["cached_tokens"] == 12 * 10_000
+    assert counted["written_tokens"] == 12 * 1000
+    assert counted["cost"] == pytest.approx(12 * (100 * 10 + 1000 * 12.5 + 10_000 + 10 * 100) / 1e6)
 
 
 def test_stops_of_white_space_are_cut_here_and_others_sent(
@@ -260,8 +264,8 @@ def test_stops_of_white_space_are_cut_here_and_others_sent(
 
 
 def test_labels_cannot_be_compared(server: AnthropicServer, keju: Keju) -> None:
-    listed = keju("list", "protocols", "--benchmark", "demo", "--json").json["protocols"]
-    (name,) = [row["protocol"] for row in listed if row["decode"] == "labels"][:1] or ["labels"]
+    protocols = keju("list", "protocols", "--benchmark", "demo", "--json").json["protocols"]
+    (name,) = [row["protocol"] for row in protocols if row["decode"] == "labels"][:1] or ["labels"]
     ran = keju("eval", "-m", "anthropic:sonnet", "--protocol", name, *DEMO)
     assert ran.code == 2
     assert "log-probabilities, which Anthropic's API does not give" in ran.err
@@ -280,9 +284,9 @@ def test_from_python(server: AnthropicServer, tmp_path: Path) -> None:
     assert results["model"] == "anthropic:claude-opus-5-5"
     assert len(server.bodies) == 7
     server.plan.key = "another"
-    with pytest.raises(EndpointError) as caught:
+    with pytest.raises(EndpointError) as error:
         package.run_task(task)
-    assert KEY not in str(caught.value)
+    assert KEY not in str(error.value)
 
 
 def test_the_kind_is_listed_and_examined(server: AnthropicServer, keju: Keju) -> None:
@@ -299,15 +303,18 @@ def test_a_run_is_replayed_with_the_sampling_it_had(
     server: AnthropicServer, keju: Keju, tmp_path: Path
 ) -> None:
     words = ("-m", "anthropic:sonnet", "--run-id", "r")
-    asked = keju("eval", *words, *DEMO).json["benchmarks"][0]
+    original_entry = keju("eval", *words, *DEMO).json["benchmarks"][0]
     count = len(server.bodies)
     ran = keju("eval", "-m", "replay:r", *DEMO)
     assert ran.code == 0, ran.err
-    again = ran.json["benchmarks"][0]
-    assert again["metrics"] == asked["metrics"]
-    assert again["outcomes"]["error"] == 0
+    replayed_entry = ran.json["benchmarks"][0]
+    assert replayed_entry["metrics"] == original_entry["metrics"]
+    assert replayed_entry["outcomes"]["error"] == 0
     assert len(server.bodies) == count
-    assert keju("score", "runs/r", "--json").json["benchmarks"][0]["metrics"] == asked["metrics"]
+    assert (
+        keju("score", "runs/r", "--json").json["benchmarks"][0]["metrics"]
+        == original_entry["metrics"]
+    )
 
 
 def test_another_program_at_the_address_is_named(server: AnthropicServer, keju: Keju) -> None:
@@ -320,8 +327,8 @@ def test_another_program_at_the_address_is_named(server: AnthropicServer, keju: 
 def test_one_run_has_one_version_of_the_api(server: AnthropicServer, keju: Keju) -> None:
     words = ("-m", "anthropic:claude-opus-4-8", "--run-id", "r", "--datasets", "demo", "-q")
     assert keju("eval", *words, "--limit", "1").code == 0
-    other = ("-s", f"model_args.api_version={OLD}", "--limit", "2")
-    ran = keju("eval", *words, *other)
+    other_version = ("-s", f"model_args.api_version={OLD}", "--limit", "2")
+    ran = keju("eval", *words, *other_version)
     assert ran.code == 2
     assert "differs in the version of the API" in ran.err
 
@@ -335,7 +342,7 @@ def test_arms_with_a_real_server_of_tools(
         turns = document["messages"]
         if document.get("tools") and turns[-1]["content"][0]["type"] != "tool_result":
             names = [tool["name"] for tool in document["tools"]]
-            (name,) = [each for each in names if each.endswith("__calculate")]
+            (name,) = [tool_name for tool_name in names if tool_name.endswith("__calculate")]
             call = tool_use(name, {"expression": f"{number} + 1"}, f"toolu_{number}")
             return AnthropicMessage([call], thinks=f"Thought {number}.")
         return AnthropicMessage("So the answer is (A).", thinks="Done.")
@@ -350,9 +357,9 @@ def test_arms_with_a_real_server_of_tools(
     episodes = [r["reply"] for r in records_of(tmp_path) if r["arm"] == "calc"]
     assert len(episodes) == 12
     for reply in episodes:
-        called, result, final = reply["episode"]["turns"]
-        assert called["reasoning"].startswith("Thought ")
-        assert result["text"] == str(int(called["calls"][0]["id"].removeprefix("toolu_")) + 1)
+        call_turn, result, final = reply["episode"]["turns"]
+        assert call_turn["reasoning"].startswith("Thought ")
+        assert result["text"] == str(int(call_turn["calls"][0]["id"].removeprefix("toolu_")) + 1)
         assert final["text"] == "So the answer is (A)."
         assert reply["usage"]["cached"] > 0
 
@@ -366,7 +373,7 @@ def test_the_provider_s_own_host_is_not_asked_without_a_key(
     monkeypatch.setattr("keju.models.anthropic.client.AnthropicModel.preflight", connect)
     ran = keju("eval", "-m", "anthropic:sonnet", *DEMO)
     assert ran.code == 2
-    both = f"model 'anthropic:sonnet', which is '{SHORT_NAMES['anthropic:sonnet']}', "
-    assert f"{both}needs a key: set ANTHROPIC_API_KEY or --api-key" in ran.err
+    key_message = f"model 'anthropic:sonnet', which is '{SHORT_NAMES['anthropic:sonnet']}', "
+    assert f"{key_message}needs a key: set ANTHROPIC_API_KEY or --api-key" in ran.err
     for command in ("run", "eval"):
         assert "anthropic:NAME" in keju(command, "--help").out

@@ -22,15 +22,15 @@ class Case:
     """A command, what stands in its folder and environment, and what it is told."""
 
     argv: tuple[str, ...]
-    told: str
+    message: str
     code: int = USAGE
     files: dict[str, str | bytes] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
 
 
-def with_config(content: str | bytes, told: str, name: str = "c.yaml") -> Case:
+def with_config(content: str | bytes, message: str, name: str = "c.yaml") -> Case:
     """A case about a configuration file."""
-    return Case((*RUN, "-c", name), told, files={name: content})
+    return Case((*RUN, "-c", name), message, files={name: content})
 
 
 COMMANDS = [
@@ -265,9 +265,11 @@ ROW = "question,A,B,answer\nq?,x,y,A\n"
 """A file of questions that is right as it stands."""
 
 
-def with_quiz(files: dict[str, str | bytes], told: str, *more: str) -> Case:
+def with_quiz(files: dict[str, str | bytes], message: str, *flags: str) -> Case:
     """A case about an exam in a folder."""
-    return Case((*QUIZ, *more), told, files={f"quiz/{name}": own for name, own in files.items()})
+    return Case(
+        (*QUIZ, *flags), message, files={f"quiz/{name}": content for name, content in files.items()}
+    )
 
 
 EXAMS = [
@@ -338,7 +340,7 @@ AFTERWARDS = [
 @pytest.mark.parametrize(
     "case",
     [*COMMANDS, *NUMBERS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS, *EXAMS, *AFTERWARDS],
-    ids=lambda case: f"{' '.join(case.argv)[-40:]} {case.told[:20]}",
+    ids=lambda case: f"{' '.join(case.argv)[-40:]} {case.message[:20]}",
 )
 def test_wrong_input_is_told_in_one_line(
     case: Case, keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -350,7 +352,7 @@ def test_wrong_input_is_told_in_one_line(
     for variable, value in case.environ.items():
         monkeypatch.setenv(variable, value)
     code, out, err = keju(*case.argv)
-    assert case.told in err
+    assert case.message in err
     assert err.startswith("keju: error: ")
     assert len(err.splitlines()) == 1
     assert "Traceback" not in err

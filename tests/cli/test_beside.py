@@ -54,8 +54,8 @@ def test_settings_of_an_exam_beside_its_file_go_by_its_names(
     task = {"model": "scripted", "datasets": ["./q.jsonl"]}
     args = {"dataset_args": {name: {"subset_list": ["a"]}}}
     (folder / "own.json").write_text(json.dumps(task | args))
-    for more in ((), ("--dataset-args", json.dumps({name: {"subset_list": ["b"]}}))):
-        ran = keju("eval", "--config", "w/own.json", "--dry-run", "--json", *more)
+    for extra_flags in ((), ("--dataset-args", json.dumps({name: {"subset_list": ["b"]}}))):
+        ran = keju("eval", "--config", "w/own.json", "--dry-run", "--json", *extra_flags)
         assert ran.json["benchmarks"][0]["n"] == 1, ran.err
 
 

@@ -40,10 +40,10 @@ def test_numbers_of_what_still_fits_are_said_to_be_that(keju: Keju) -> None:
     assert codes.count("compare_data_changed") == 2
     assert "compare_unfinished" not in codes
     assert compared["n"] == 2
-    told = TOLD.format("2 replies")
-    assert any(warning.startswith(told) for warning in compared["warnings"])
+    changed_warning = TOLD.format("2 replies")
+    assert any(warning.startswith(changed_warning) for warning in compared["warnings"])
     gated = keju("gate", "one", "--at-least", "0.5")
-    assert told in gated.out
+    assert changed_warning in gated.out
     assert "--resume" not in gated.out + gated.err
 
 

@@ -36,27 +36,27 @@ def test_a_total_is_spread_over_the_subsets(keju: Keju) -> None:
 
 def test_ids_choose_questions_and_the_result_says_so(keju: Keju) -> None:
     keju(*DEMO, "--limit", "2", "--run-id", "first")
-    wanted = ids_of("first")[:3]
-    (entry,) = keju(*DEMO, "--ids", *wanted, "--run-id", "chosen").json["benchmarks"]
-    assert ids_of("chosen") == wanted
+    wanted_ids = ids_of("first")[:3]
+    (entry,) = keju(*DEMO, "--ids", *wanted_ids, "--run-id", "chosen").json["benchmarks"]
+    assert ids_of("chosen") == wanted_ids
     assert any("3 chosen questions" in warning for warning in entry["warnings"])
-    unknown = keju(*DEMO, "--ids", wanted[0], "zzz", "--run-id", "none")
+    unknown = keju(*DEMO, "--ids", wanted_ids[0], "zzz", "--run-id", "none")
     assert (unknown.code, "no question of demo has the id 'zzz'" in unknown.err) == (2, True)
-    both = keju(*DEMO, "--ids", wanted[0], "--limit", "1")
-    assert (both.code, "cannot be used together" in both.err) == (2, True)
+    conflicting = keju(*DEMO, "--ids", wanted_ids[0], "--limit", "1")
+    assert (conflicting.code, "cannot be used together" in conflicting.err) == (2, True)
 
 
 def test_what_failed_is_asked_again(keju: Keju) -> None:
     (entry,) = keju(*DEMO, "--limit", "5", "--run-id", "first").json["benchmarks"]
     right = entry["outcomes"]["correct"]
     assert 0 < right < entry["n"]
-    (again,) = keju(*DEMO, "--failed-of", "first", "--run-id", "again").json["benchmarks"]
-    assert again["n"] == entry["n"] - right
-    assert again["outcomes"]["correct"] == 0
+    (retried,) = keju(*DEMO, "--failed-of", "first", "--run-id", "again").json["benchmarks"]
+    assert retried["n"] == entry["n"] - right
+    assert retried["outcomes"]["correct"] == 0
     keju("rm", "first", "--yes")
     assert keju(*DEMO, "--failed-of", "first", "--run-id", "again").code == 2
     resumed = keju("eval", "-c", "runs/again/manifest.json", "--json")
-    assert resumed.json["benchmarks"][0]["n"] == again["n"], "the ids are the new run's own"
+    assert resumed.json["benchmarks"][0]["n"] == retried["n"], "the ids are the new run's own"
 
 
 def test_what_failed_of_another_exam_is_refused(keju: Keju, data_dir: Path) -> None:
@@ -94,10 +94,10 @@ def test_the_name_of_another_tool_means_its_protocol(keju: Keju, data_dir: Path)
 def test_a_stored_reply_is_shown(keju: Keju) -> None:
     keju(*DEMO, "--limit", "1", "--run-id", "one")
     sample = ids_of("one")[0]
-    shown = keju("show", "one", "--sample", sample)
-    assert shown.code == 0
-    assert "--- reply ---" in shown.out
-    assert "--- user ---" in shown.out
+    output = keju("show", "one", "--sample", sample)
+    assert output.code == 0
+    assert "--- reply ---" in output.out
+    assert "--- user ---" in output.out
     document = keju("show", "one", "--sample", sample, "--json").json
     assert document["replies"][0]["id"] == sample
     missing = keju("show", "one", "--sample", sample + "x")
@@ -123,9 +123,9 @@ def test_results_stand_alone_and_say_what_they_took(keju: Keju) -> None:
         (usage["input_tokens"] + 2 * usage["output_tokens"]) / 1e6
     )
     assert usage["retries"] == 0
-    shown = keju("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *price)
-    assert "retries) · " in shown.out
-    assert " · cost 0.00" in shown.out
+    output = keju("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *price)
+    assert "retries) · " in output.out
+    assert " · cost 0.00" in output.out
 
 
 def test_prompts_as_json(keju: Keju, data_dir: Path) -> None:
@@ -146,9 +146,10 @@ def test_predictions_in_the_files_of_the_exam(keju: Keju, data_dir: Path) -> Non
     head, *rows = csv.reader(io.StringIO(text))
     assert head == ["id", "question", "A", "B", "C", "D", "模型预测"]
     published = (data_dir / "ceval/test/law_test.csv").read_text("utf-8-sig")
-    theirs = {row[0]: row[:6] for row in csv.reader(io.StringIO(published))}
+    published_rows = {row[0]: row[:6] for row in csv.reader(io.StringIO(published))}
     assert all(
-        [cell.strip() for cell in row[:6]] == [c.strip() for c in theirs[row[0]]] for row in rows
+        [cell.strip() for cell in row[:6]] == [c.strip() for c in published_rows[row[0]]]
+        for row in rows
     )
     assert {row[6] for row in rows} <= {"", "A", "B", "C", "D"}
 
@@ -165,19 +166,19 @@ EVALSCOPE_LENGTHS = {
 def test_options_with_their_blanks(keju: Keju, data_dir: Path) -> None:
     argv = ("stats", "mmlu_pro", "--data-dir", str(data_dir), "--json")
     plain = keju(*argv).json
-    kept = keju(*argv, "--dataset-args", "mmlu_pro.option_blanks=true").json
+    with_blanks = keju(*argv, "--dataset-args", "mmlu_pro.option_blanks=true").json
     assert plain["total"]["mean"] == 4959.66  # as on the page
-    assert kept["total"]["mean"] > 4959.66
-    apart = {
+    assert with_blanks["total"]["mean"] > 4959.66
+    deviations = {
         name: {subset: row["mean"] - EVALSCOPE_LENGTHS[subset] for subset, row in rows.items()}
-        for name, rows in (("plain", plain["subsets"]), ("kept", kept["subsets"]))
+        for name, rows in (("plain", plain["subsets"]), ("kept", with_blanks["subsets"]))
     }
     # Four categories differ by a few characters, since the page is of another revision.
-    same = [subset for subset, length in apart["plain"].items() if abs(length) < 0.006]
-    assert len(same) == 10
-    assert all(abs(length) < 0.12 for length in apart["plain"].values())
+    unchanged = [subset for subset, length in deviations["plain"].items() if abs(length) < 0.006]
+    assert len(unchanged) == 10
+    assert all(abs(length) < 0.12 for length in deviations["plain"].values())
     for subset in ("math", "physics", "chemistry"):
-        assert apart["kept"][subset] > 0.09
+        assert deviations["kept"][subset] > 0.09
 
 
 def test_subsets_are_described(keju: Keju) -> None:
@@ -188,8 +189,8 @@ def test_subsets_are_described(keju: Keju) -> None:
 
 def test_a_run_is_deleted_only_when_it_is_meant(keju: Keju) -> None:
     keju(*DEMO, "--limit", "1", "--run-id", "one")
-    refused = keju("rm", "one")
-    assert (refused.code, "needs --yes" in refused.err) == (2, True)
+    refusal = keju("rm", "one")
+    assert (refusal.code, "needs --yes" in refusal.err) == (2, True)
     assert Path("runs/one").is_dir()
     assert keju("rm", "one", "--yes").code == 0
     assert not Path("runs/one").exists()
@@ -197,18 +198,18 @@ def test_a_run_is_deleted_only_when_it_is_meant(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "told"),
+    ("typed", "code", "message"),
     [("", 2, "deleting runs/one needs --yes"), ("\n", 0, ""), ("n\n", 0, ""), ("y\n", 0, "")],
 )
 def test_a_question_without_an_answer_is_refused(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, told: str
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, message: str
 ) -> None:
     keju(*DEMO, "--limit", "1", "--run-id", "one")
     terminal = io.StringIO(typed)
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", terminal)
     ran = keju("rm", "one")
-    assert (ran.code, told in ran.err) == (code, True), ran.err
+    assert (ran.code, message in ran.err) == (code, True), ran.err
     assert Path("runs/one").is_dir() == (typed != "y\n")
 
 
@@ -217,39 +218,39 @@ def test_an_id_that_is_none_is_told_one_that_is(keju: Keju, language: str) -> No
     keju(*DEMO, "--run-id", "one")
     wrong = keju("show", "one", "--sample", "3", "--language", language)
     assert (wrong.code, "keju show one" in wrong.err) == (2, True), wrong.err
-    named = re.findall(r"demo_\w+", wrong.err)
-    assert keju("show", "one", "--sample", *named).code == 0
+    named_ids = re.findall(r"demo_\w+", wrong.err)
+    assert keju("show", "one", "--sample", *named_ids).code == 0
 
 
 def test_a_run_is_shown_with_ids_that_can_be_shown(keju: Keju) -> None:
     keju(*DEMO, "--run-id", "one")
     counts = keju("score", "one", "--json").json["benchmarks"][0]["outcomes"]
-    shown = keju("show", "one", "--json").json
-    assert (shown["run"], shown["model"], shown["complete"]) == ("one", "scripted", True)
-    (exam,) = shown["benchmarks"]
+    document = keju("show", "one", "--json").json
+    assert (document["run"], document["model"], document["complete"]) == ("one", "scripted", True)
+    (exam,) = document["benchmarks"]
     assert (exam["name"], exam["protocol"], exam["reader"]) == ("demo", "text", "marker")
     assert exam["outcomes"] == {outcome: n for outcome, n in counts.items() if n}
-    outcomes = [row["outcome"] for row in shown["samples"]]
+    outcomes = [row["outcome"] for row in document["samples"]]
     assert len(outcomes) == 10
     assert outcomes == sorted(outcomes, key=lambda outcome: outcome == "correct")
     for language, words in (
         ("en", ["run one · model scripted · complete", f"{counts['correct']} correct"]),
         ("zh", ["运行 one · 模型 scripted · 已完成", f"正确 {counts['correct']}"]),
     ):
-        told = keju("show", "one", "--language", language)
-        assert told.code == 0
-        assert all(word in told.out for word in words), told.out
-        assert all(row["id"] in told.out for row in shown["samples"])
-        command = told.err.splitlines()[-1].split()
+        table_output = keju("show", "one", "--language", language)
+        assert table_output.code == 0
+        assert all(word in table_output.out for word in words), table_output.out
+        assert all(row["id"] in table_output.out for row in document["samples"])
+        command = table_output.err.splitlines()[-1].split()
         assert command[:3] == ["keju", "show", "one"]
-        assert keju(*command[1:]).out.startswith(shown["samples"][0]["id"])
+        assert keju(*command[1:]).out.startswith(document["samples"][0]["id"])
     for flags in (("--subset", "x"), ("--index", "3"), ("--protocol", "text")):
-        refused = keju("show", "one", *flags)
-        assert (refused.code, "give the id of one of its questions" in refused.err) == (2, True)
+        refusal = keju("show", "one", *flags)
+        assert (refusal.code, "give the id of one of its questions" in refusal.err) == (2, True)
     assert keju("show", "one", "--arm", "calc").code == 2
 
 
-class Asked(io.StringIO):
+class EndpointRequest(io.StringIO):
     """A terminal at which somebody has answered."""
 
     def isatty(self) -> bool:
@@ -264,21 +265,21 @@ def test_several_runs_are_deleted_together_or_not_at_all(
     wrong = keju("rm", "one", "there-is-none", "two", "--yes")
     assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)
     assert "there-is-none" in wrong.err
-    with Path("runs/two/records.jsonl").open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with Path("runs/two/records.jsonl").open() as locked_journal:
+        fcntl.flock(locked_journal, fcntl.LOCK_EX)
         assert keju("rm", "one", "two", "--yes").code != 0
     assert "runs/one, runs/two" in keju("rm", "one", "two").err
-    for language, told in (
+    for language, message in (
         ("en", "delete runs/one, runs/two with all their replies? [y/N] "),
         ("zh", "删除 2 次运行及其全部回复：runs/one、runs/two？[y/N] "),
     ):
-        monkeypatch.setattr("sys.stdin", Asked("n\n"))
-        kept = keju("rm", "one", "runs/two", "--language", language)
-        assert (kept.code, kept.err) == (0, told)
+        monkeypatch.setattr("sys.stdin", EndpointRequest("n\n"))
+        kept_runs = keju("rm", "one", "runs/two", "--language", language)
+        assert (kept_runs.code, kept_runs.err) == (0, message)
     assert {path.name for path in Path("runs").iterdir()} == {"one", "two", "three"}
-    monkeypatch.setattr("sys.stdin", Asked("y\n"))
-    gone = keju("rm", "one", "runs/two", "runs/one", "--json")
-    assert gone.json == {"removed": ["runs/one", "runs/two"]}
+    monkeypatch.setattr("sys.stdin", EndpointRequest("y\n"))
+    removed = keju("rm", "one", "runs/two", "runs/one", "--json")
+    assert removed.json == {"removed": ["runs/one", "runs/two"]}
     assert keju("rm", "three", "--yes", "--json").json == {"removed": "runs/three"}
     assert not list(Path("runs").iterdir())
 
@@ -293,13 +294,13 @@ def test_a_completion_script_knows_commands_and_flags(keju: Keju, shell: str) ->
 def test_bash_completes(keju: Keju) -> None:
     script = keju("completion", "bash").out
     words = 'COMP_WORDS=(keju eval --failed); COMP_CWORD=2; _keju; echo "${COMPREPLY[*]}"'
-    done = subprocess.run(["bash", "-c", f"{script}\n{words}"], capture_output=True, text=True)
-    assert done.stdout.strip() == "--failed-of"
+    process = subprocess.run(["bash", "-c", f"{script}\n{words}"], capture_output=True, text=True)
+    assert process.stdout.strip() == "--failed-of"
 
 
 def test_scripted_guesses_otherwise_under_another_seed(keju: Keju) -> None:
-    def texts(*more: str) -> list[str]:
-        folder = Path("runs", keju(*DEMO, *more).json["run"])
+    def texts(*flags: str) -> list[str]:
+        folder = Path("runs", keju(*DEMO, *flags).json["run"])
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
         rows = sorted((row["id"], row["reply"]["text"]) for row in map(json.loads, lines))
         return [text for _, text in rows]

@@ -37,7 +37,7 @@ def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
     def run(
         name: str,
         salt: str = "",
-        *more: str,
+        *flags: str,
         form: str = "So the answer is ({})",
         exams: tuple[str, ...] = ("demo",),
     ) -> None:
@@ -48,7 +48,7 @@ def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
         ran = keju(
             "eval", "-m", "scripted", "--datasets", *exams, "-q", "--no-report", "--run-id", name,
-            "--data-dir", str(LOGS / "data"), *(SUBSETS if "bbh" in exams else ()), *more,
+            "--data-dir", str(LOGS / "data"), *(SUBSETS if "bbh" in exams else ()), *flags,
         )  # fmt: skip
         assert ran.code == 0, ran.err
 
@@ -88,22 +88,26 @@ def test_two_runs_are_paired_question_by_question(keju: Keju, evaluate: Evaluate
     evaluate("two", "2")
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 0, ran.err
-    (found,) = ran.json["comparisons"]
-    one, two = scores_of(keju, "one"), scores_of(keju, "two")
-    gained = {name for name in one if two[name] > one[name]}
-    lost = {name for name in one if two[name] < one[name]}
-    assert found["n"] == len(one) == len(two)
-    assert found["difference"] == pytest.approx((len(gained) - len(lost)) / len(one))
-    assert found["p"] == pytest.approx(stats.binomtest(len(gained), len(gained | lost)).pvalue)
-    flips = {flip["id"]: flip for flip in found["flips"]}
-    assert flips.keys() == gained | lost
+    (comparison,) = ran.json["comparisons"]
+    first_scores, second_scores = scores_of(keju, "one"), scores_of(keju, "two")
+    gained_ids = {name for name in first_scores if second_scores[name] > first_scores[name]}
+    lost_ids = {name for name in first_scores if second_scores[name] < first_scores[name]}
+    assert comparison["n"] == len(first_scores) == len(second_scores)
+    assert comparison["difference"] == pytest.approx(
+        (len(gained_ids) - len(lost_ids)) / len(first_scores)
+    )
+    assert comparison["p"] == pytest.approx(
+        stats.binomtest(len(gained_ids), len(gained_ids | lost_ids)).pvalue
+    )
+    flips = {flip["id"]: flip for flip in comparison["flips"]}
+    assert flips.keys() == gained_ids | lost_ids
     for flip in flips.values():
-        right = flip["arm_answer"] if flip["id"] in gained else flip["base_answer"]
-        wrong = flip["base_answer"] if flip["id"] in gained else flip["arm_answer"]
+        right = flip["arm_answer"] if flip["id"] in gained_ids else flip["base_answer"]
+        wrong = flip["base_answer"] if flip["id"] in gained_ids else flip["arm_answer"]
         assert right == flip["target"] != wrong
-    shown = keju("compare", "one", "two").out
-    assert "two against one" in shown
-    assert shown.splitlines()[-1] == found["conclusion"]
+    output = keju("compare", "one", "two").out
+    assert "two against one" in output
+    assert output.splitlines()[-1] == comparison["conclusion"]
 
 
 def test_the_table_of_pairs_names_the_reader_that_they_are_by(
@@ -113,10 +117,10 @@ def test_the_table_of_pairs_names_the_reader_that_they_are_by(
     for name, reader in (("one", "marker"), ("two", "marker"), ("three", "robust")):
         evaluate(name, name, "--reader", reader)
     assert "demo · two against one · reader marker\n" in keju("compare", "one", "two").out
-    again = keju("compare", "one", "two", "--reader", "robust", "--language", "zh").out
-    assert "demo · two 对 one · 读取器 robust\n" in again
-    several = keju("compare", "one", "two", "three").out
-    head, _, *rows = several.splitlines()[:5]
+    chinese_output = keju("compare", "one", "two", "--reader", "robust", "--language", "zh").out
+    assert "demo · two 对 one · 读取器 robust\n" in chinese_output
+    three_runs_output = keju("compare", "one", "two", "three").out
+    head, _, *rows = three_runs_output.splitlines()[:5]
     place = re.split(" {2,}", head).index("reader")
     assert [re.split(" {2,}", row)[place] for row in rows] == ["marker", *["marker / robust"] * 2]
     keju("compare", "one", "two", "three", "--reader", "robust", "-o", "page.html")
@@ -129,13 +133,13 @@ def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, evaluate: Evaluat
     evaluate("one", "1")
     evaluate("same", "1")
     evaluate("two", "2")
-    (found,) = keju("compare", "one", "same", "--json").json["comparisons"]
-    assert (found["verdict"], found["arm_only"], found["base_only"]) == ("tie", 0, 0)
-    assert "score the same on every one" in found["conclusion"]
-    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
-    low, high = found["ci95"]
+    (comparison,) = keju("compare", "one", "same", "--json").json["comparisons"]
+    assert (comparison["verdict"], comparison["arm_only"], comparison["base_only"]) == ("tie", 0, 0)
+    assert "score the same on every one" in comparison["conclusion"]
+    (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    low, high = comparison["ci95"]
     assert low < 0 < high
-    assert found["verdict"] == "tie"
+    assert comparison["verdict"] == "tie"
     assert "not ranked" in keju("compare", "one", "two").out
     (itself,) = keju("compare", "one", "one", "--json").json["comparisons"]
     assert itself["difference"] == 0
@@ -144,12 +148,12 @@ def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, evaluate: Evaluat
 def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, evaluate: Evaluate) -> None:
     evaluate("wrong", form="So the answer is (Z)")
     evaluate("one", "1")
-    (found,) = keju("compare", "wrong", "one", "--json").json["comparisons"]
-    assert found["verdict"] == "above"
-    assert found["needed"] < found["n"]
-    assert f"about {found['needed']:,} questions" in found["conclusion"]
-    (found,) = keju("compare", "one", "wrong", "--json").json["comparisons"]
-    assert found["verdict"] == "below"
+    (comparison,) = keju("compare", "wrong", "one", "--json").json["comparisons"]
+    assert comparison["verdict"] == "above"
+    assert comparison["needed"] < comparison["n"]
+    assert f"about {comparison['needed']:,} questions" in comparison["conclusion"]
+    (comparison,) = keju("compare", "one", "wrong", "--json").json["comparisons"]
+    assert comparison["verdict"] == "below"
 
 
 def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate: Evaluate) -> None:
@@ -162,7 +166,7 @@ def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate: Evalua
 
 
 @pytest.mark.parametrize(
-    ("more", "field", "first", "second"),
+    ("flags", "field", "first_value", "second_value"),
     [
         (("--seed", "7"), "seed", 42, 7),
         (("--dataset-args", '{"demo": {"size": 9}}'), "size", 20, 9),
@@ -170,19 +174,28 @@ def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate: Evalua
     ],
 )
 def test_unlike_runs_are_named_and_not_ranked(
-    keju: Keju, evaluate: Evaluate, more: tuple[str, ...], field: str, first: Any, second: Any
+    keju: Keju,
+    evaluate: Evaluate,
+    flags: tuple[str, ...],
+    field: str,
+    first_value: Any,
+    second_value: Any,
 ) -> None:
     evaluate("one", "1")
-    evaluate("two", "2", *more)
+    evaluate("two", "2", *flags)
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 3
-    (found,) = ran.json["comparisons"]
-    weightiest = found["unlike"][0]
-    assert [weightiest[key] for key in ("field", "first", "second")] == [field, first, second]
-    assert (found["verdict"], found["comparable"]) == ("not comparable", False)
-    assert found["difference"] is found["p"] is found["ci95"] is None
-    assert found["base_rate"] is not None
-    assert found["arm_rate"] is not None
+    (comparison,) = ran.json["comparisons"]
+    weightiest = comparison["unlike"][0]
+    assert [weightiest[key] for key in ("field", "first", "second")] == [
+        field,
+        first_value,
+        second_value,
+    ]
+    assert (comparison["verdict"], comparison["comparable"]) == ("not comparable", False)
+    assert comparison["difference"] is comparison["p"] is comparison["ci95"] is None
+    assert comparison["base_rate"] is not None
+    assert comparison["arm_rate"] is not None
     ran = keju("compare", "one", "two")
     assert ran.code == 3
     assert f"not ranked: {field} is" in ran.err
@@ -202,11 +215,18 @@ def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_term
     assert head.split() == ["field", "second", "later", "comparable"]
     chinese = keju("diff", "second", "later", "--language", "zh").out
     rows = [re.split(r"\s{2,}", line) for line in chinese.splitlines()[3:] if line]
-    named = {row[0]: row[1:3] for row in rows}
-    assert named["考试"] == ["demo", "bbh"]
-    assert named["随机种子 seed"] == ["42", "无"]
-    assert {"协议", "协议版本", "规模 size", "读取器", "读取器版本", "题数"} <= named.keys()
-    assert not [name for name in named if name.isascii()]
+    values_by_label = {row[0]: row[1:3] for row in rows}
+    assert values_by_label["考试"] == ["demo", "bbh"]
+    assert values_by_label["随机种子 seed"] == ["42", "无"]
+    assert {
+        "协议",
+        "协议版本",
+        "规模 size",
+        "读取器",
+        "读取器版本",
+        "题数",
+    } <= values_by_label.keys()
+    assert not [name for name in values_by_label if name.isascii()]
     assert not {"none", "true", "false"} & {value for row in rows for value in row}
     ran = keju("compare", "second", "later", "--language", "zh")
     assert "“考试”在 second 中为 demo，在 later 中为 bbh" in ran.out
@@ -218,8 +238,8 @@ def test_an_exam_beside_those_that_are_compared_is_told_once(
 ) -> None:
     evaluate("one", "1", exams=("demo", "bbh"))
     evaluate("two", "2")
-    told = keju("compare", "one", "two").out
-    assert told.count("do not both include all of bbh") == 1
+    output = keju("compare", "one", "two").out
+    assert output.count("do not both include all of bbh") == 1
 
 
 def test_a_reader_for_all_makes_runs_comparable(keju: Keju, evaluate: Evaluate) -> None:
@@ -265,9 +285,9 @@ def test_facts_of_a_model_are_told_in_words(keju: Keju, evaluate: Evaluate) -> N
     )
     out = keju("compare", "one", "two", "--language", "zh").out
     assert "权重、对话模板、数值类型 dtype（float32，bfloat16）" in out
-    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
-    assert {"a" * 64, "c" * 64} <= {own["first"] for own in found["unlike"]} | {
-        own["second"] for own in found["unlike"]
+    (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    assert {"a" * 64, "c" * 64} <= {mismatch["first"] for mismatch in comparison["unlike"]} | {
+        mismatch["second"] for mismatch in comparison["unlike"]
     }
     assert "the weights" in keju("diff", "one", "two").out
     assert "a" * 20 not in keju("diff", "one", "two").out
@@ -286,8 +306,8 @@ def test_other_data_is_named_by_its_file(keju: Keju, evaluate: Evaluate) -> None
     path.write_text(json.dumps(manifest), "utf-8")
     data = ("--data-dir", str(LOGS / "data"))
     ran = keju("compare", "one", "two", *data)
-    told = f"one and two differ in the data file {name}"
-    assert (ran.code, told in ran.err) == (3, True), ran.err
+    message = f"one and two differ in the data file {name}"
+    assert (ran.code, message in ran.err) == (3, True), ran.err
     ran = keju("gate", "two", "--baseline", "one", "--margin", "0.05", *data)
     assert f"not comparable: they differ in the data file {name}" in ran.err
 
@@ -296,8 +316,8 @@ def test_nothing_is_said_twice_of_several_pairs(keju: Keju, evaluate: Evaluate) 
     for name in ("one", "two", "three"):
         evaluate(name, name, form="So it is ({})" if name == "one" else "So the answer is ({})")
     lines = keju("compare", "one", "two", "three").out.splitlines()
-    said = [line for line in lines if line.startswith("warning") or "not ranked" in line]
-    assert len(said) == len(set(said))
+    warnings = [line for line in lines if line.startswith("warning") or "not ranked" in line]
+    assert len(warnings) == len(set(warnings))
     assert sum("hold no answer" in line for line in lines) == 3, "one for each run, not each pair"
     evaluate("four", "four")
     lines = keju("compare", "two", "three", "four").out.splitlines()
@@ -308,10 +328,10 @@ def test_nothing_is_said_twice_of_several_pairs(keju: Keju, evaluate: Evaluate) 
 def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, evaluate: Evaluate) -> None:
     evaluate("one", "1", "--limit", "3")
     evaluate("two", "2", "--limit", "5")
-    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
-    kinds = len(found["subsets"])
-    assert (found["n"], found["only_in_arm"]) == (3 * kinds, 2 * kinds)
-    assert "only_in_base" not in found
+    (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    kinds = len(comparison["subsets"])
+    assert (comparison["n"], comparison["only_in_arm"]) == (3 * kinds, 2 * kinds)
+    assert "only_in_base" not in comparison
 
 
 def test_nothing_shared_and_one_question_show_nothing(keju: Keju, evaluate: Evaluate) -> None:
@@ -319,15 +339,15 @@ def test_nothing_shared_and_one_question_show_nothing(keju: Keju, evaluate: Eval
     names = list(scores_of(keju, "whole"))
     evaluate("first", "1", "--ids", names[0])
     evaluate("second", "2", "--ids", names[1])
-    (found,) = keju("compare", "first", "second", "--json").json["comparisons"]
-    assert (found["n"], found["verdict"]) == (0, "nothing")
+    (comparison,) = keju("compare", "first", "second", "--json").json["comparisons"]
+    assert (comparison["n"], comparison["verdict"]) == (0, "nothing")
     ran = keju("compare", "first", "second")
     assert ran.code == 3
     assert "share no question" in ran.err
     assert ran.err.count("\n") == 1
-    (found,) = keju("compare", "whole", "second", "--json").json["comparisons"]
-    assert (found["n"], found["ci95"], found["verdict"]) == (1, None, "tie")
-    assert "one question shows nothing" in found["conclusion"]
+    (comparison,) = keju("compare", "whole", "second", "--json").json["comparisons"]
+    assert (comparison["n"], comparison["ci95"], comparison["verdict"]) == (1, None, "tie")
+    assert "one question shows nothing" in comparison["conclusion"]
 
 
 def test_repeats_are_averaged_first(keju: Keju, evaluate: Evaluate) -> None:
@@ -344,14 +364,14 @@ def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, evaluate: Evaluate)
     journal = Path("runs", "two", FILE)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:10]) + lines[10][:20])
-    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
-    assert (found["n"], found["only_in_base"]) == (10, len(lines) - 10)
+    (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    assert (comparison["n"], comparison["only_in_base"]) == (10, len(lines) - 10)
 
 
 def test_the_arms_of_one_run_are_compared(keju: Keju, evaluate: Evaluate) -> None:
     evaluate("arms", "1", "--arms", '[{"name": "plain"}, {"name": "other"}]')
-    (found,) = keju("compare", "arms", "--json").json["comparisons"]
-    assert (found["base"], found["arm"]) == ("plain", "other")
+    (comparison,) = keju("compare", "arms", "--json").json["comparisons"]
+    assert (comparison["base"], comparison["arm"]) == ("plain", "other")
     evaluate("more", "2", "--arms", '[{"name": "plain"}, {"name": "other"}]')
     pairs = keju("compare", "arms", "more", "--json").json["comparisons"]
     assert [pair["arm"] for pair in pairs] == ["more · plain", "more · other"]
@@ -377,9 +397,9 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) 
     evaluate("one", exams=("bbh",))
     ran = keju("compare", "one", log, "--data-dir", data, "--datasets", "bbh", "--json")
     assert ran.code == 0, ran.err
-    (found,) = ran.json["comparisons"]
-    assert found["n"] == 12
-    assert any("not fully known" in line for line in found["warnings"])
+    (comparison,) = ran.json["comparisons"]
+    assert comparison["n"] == 12
+    assert any("not fully known" in line for line in comparison["warnings"])
     ran = keju("compare", log, str(LOGS / "inspect" / "bbh.eval"), "--data-dir", data, "--json")
     assert ran.code == 3
     evaluate("other")
@@ -390,7 +410,7 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("absent", "one"), "no run 'absent'"),
         (("one", "empty.jsonl", "--datasets", "demo"), "holds no predictions"),
@@ -403,7 +423,7 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) 
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(
-    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], told: str
+    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], message: str
 ) -> None:
     evaluate("one")
     Path("empty.jsonl").write_text("")
@@ -412,7 +432,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     Path("broken.jsonl").write_text("{\n")
     ran = keju("compare", *words)
     assert ran.code == 2, ran
-    assert told in ran.err
+    assert message in ran.err
     assert ran.err.count("\n") == 1
 
 
@@ -423,10 +443,10 @@ def test_predictions_are_compared_with_a_run(keju: Keju, evaluate: Evaluate) -> 
     Path("p.jsonl").write_text("\n".join(lines))
     ran = keju("compare", "one", "p.jsonl", "--datasets", "demo", "--json")
     assert ran.code == 0, ran.err
-    (found,) = ran.json["comparisons"]
-    assert found["n"] == len(names)
-    assert "tokens" not in found
-    assert any("not fully known" in line for line in found["warnings"])
+    (comparison,) = ran.json["comparisons"]
+    assert comparison["n"] == len(names)
+    assert "tokens" not in comparison
+    assert any("not fully known" in line for line in comparison["warnings"])
 
 
 def test_settings_of_predictions_are_taken_or_refused(keju: Keju, evaluate: Evaluate) -> None:
@@ -464,10 +484,10 @@ def test_questions_without_labels_say_nothing(keju: Keju, evaluate: Evaluate) ->
     for name in ("one", "two"):
         evaluate(name, name, "--dataset-args", args, "--limit", "3", exams=("ceval",))
     ran = keju("compare", "one", "two", "--json")
-    (found,) = ran.json["comparisons"]
-    assert (found["n"], found["verdict"]) == (0, "nothing")
-    assert found["left_out_why"] == {"unlabelled": 1}
-    assert "bounds" not in found
+    (comparison,) = ran.json["comparisons"]
+    assert (comparison["n"], comparison["verdict"]) == (0, "nothing")
+    assert comparison["left_out_why"] == {"unlabelled": 1}
+    assert "bounds" not in comparison
 
 
 def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, evaluate: Evaluate) -> None:
@@ -481,9 +501,9 @@ def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, evaluate: Ev
         record["reply"] = {"error": {"kind": "context_length", "message": "too long"}}
         lines[place] = json.dumps(record)
     journal.write_text("".join(line + "\n" for line in lines), "utf-8")
-    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
-    assert (found["left_out"], found["left_out_why"]) == (4, {"error": 4})
-    low, high = found["bounds"]
+    (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    assert (comparison["left_out"], comparison["left_out_why"]) == (4, {"error": 4})
+    low, high = comparison["bounds"]
     assert high - low == pytest.approx(4 / len(lines))
     assert "error 4" in keju("compare", "one", "two").out
 
@@ -504,12 +524,14 @@ def test_recorded_models_give_what_an_independent_computation_gives(
     questions = {row["question_id"]: row for row in read(data_dir / "mmlu_pro" / "test.jsonl.gz")}
     right = []
     for path in files[:2]:  # `l1` as its publication has it
-        found = {
+        matches = {
             row["question_id"]: re.search(r"answer is \(?([A-J])\)?", row["output"])
             for row in read(path)
         }
-        own = {q: m is not None and m[1] == questions[q]["answer"] for q, m in found.items()}
-        right.append(own)
+        scores_by_id = {
+            q: m is not None and m[1] == questions[q]["answer"] for q, m in matches.items()
+        }
+        right.append(scores_by_id)
     shared = right[0].keys() & right[1].keys()
     table = Counter((right[1][q], right[0][q]) for q in shared)
     b, c, n = table[True, False], table[False, True], len(shared)
@@ -524,9 +546,13 @@ def test_recorded_models_give_what_an_independent_computation_gives(
     assert counts == [n, table[True, True], b, c, table[False, False]]
     assert pair["difference"] == pytest.approx((b - c) / n)
     assert pair["p"] == pytest.approx(stats.binomtest(b, b + c).pvalue, rel=1e-6)
-    one, other = (b + 1) / (n + 2), (c + 1) / (n + 2)
-    half = stats.norm.ppf(0.975) * math.sqrt((one + other - (one - other) ** 2) / (n + 2))
-    assert pair["ci95"] == pytest.approx([one - other - half, one - other + half], rel=1e-6)
+    arm_share, base_share = (b + 1) / (n + 2), (c + 1) / (n + 2)
+    half = stats.norm.ppf(0.975) * math.sqrt(
+        (arm_share + base_share - (arm_share - base_share) ** 2) / (n + 2)
+    )
+    assert pair["ci95"] == pytest.approx(
+        [arm_share - base_share - half, arm_share - base_share + half], rel=1e-6
+    )
     assert len(pair["flips"]) == b + c
     categories: dict[str, Counter[tuple[bool, bool]]] = defaultdict(Counter)
     for q in shared:
@@ -534,20 +560,22 @@ def test_recorded_models_give_what_an_independent_computation_gives(
     rows = {row["name"]: row for row in pair["subsets"]}
     assert rows.keys() == categories.keys()
     ps = {
-        name: stats.binomtest(own[True, False], own[True, False] + own[False, True]).pvalue
-        for name, own in categories.items()
+        name: stats.binomtest(
+            outcome_counts[True, False], outcome_counts[True, False] + outcome_counts[False, True]
+        ).pvalue
+        for name, outcome_counts in categories.items()
     }
     adjusted = dict(zip(ps, stats.false_discovery_control(list(ps.values())), strict=True))
     reach = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    for name, own in categories.items():
-        row, size = rows[name], own.total()
-        won, lost = own[True, False], own[False, True]
-        assert (row["n"], row["arm_only"], row["base_only"]) == (size, won, lost)
-        assert row["difference"] == pytest.approx((won - lost) / size)
-        assert row["p"] == pytest.approx(stats.binomtest(won, won + lost).pvalue, rel=1e-6)
+    for name, outcome_counts in categories.items():
+        row, size = rows[name], outcome_counts.total()
+        won, lost_count = outcome_counts[True, False], outcome_counts[False, True]
+        assert (row["n"], row["arm_only"], row["base_only"]) == (size, won, lost_count)
+        assert row["difference"] == pytest.approx((won - lost_count) / size)
+        assert row["p"] == pytest.approx(stats.binomtest(won, won + lost_count).pvalue, rel=1e-6)
         assert row["p_adjusted"] == pytest.approx(adjusted[name], rel=1e-6)
         assert row["p_adjusted"] >= row["p"]
-        detectable = reach * math.sqrt((won + lost) / size / (size + reach**2))
+        detectable = reach * math.sqrt((won + lost_count) / size / (size + reach**2))
         assert row["detectable"] == pytest.approx(detectable, rel=1e-6)
     python = compare(*names, datasets="mmlu_pro", reader="l1", data_dir=str(data_dir))
     assert python.comparisons[0].p == pair["p"]
@@ -556,8 +584,8 @@ def test_recorded_models_give_what_an_independent_computation_gives(
 def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, evaluate: Evaluate) -> None:
     evaluate("one", "1")
     shutil.copytree("runs", "elsewhere")
-    (found,) = keju("compare", "runs/one", "elsewhere/one", "--json").json["comparisons"]
-    assert (found["base"], found["arm"]) == ("runs/one", "elsewhere/one")
+    (comparison,) = keju("compare", "runs/one", "elsewhere/one", "--json").json["comparisons"]
+    assert (comparison["base"], comparison["arm"]) == ("runs/one", "elsewhere/one")
 
 
 def test_where_interval_and_p_disagree_it_is_said_which_one_decides(
@@ -575,16 +603,16 @@ def test_where_interval_and_p_disagree_it_is_said_which_one_decides(
 
         model = ScriptedModel(script=answer)
         monkeypatch.setattr("keju.task.make_model", lambda _, model=model: model)
-        sat = ("-q", "--no-report", "--run-id", name)
-        ran = keju("eval", "-m", "scripted", "--datasets", "./own.jsonl", *sat)
+        eval_flags = ("-q", "--no-report", "--run-id", name)
+        ran = keju("eval", "-m", "scripted", "--datasets", "./own.jsonl", *eval_flags)
         assert ran.code == 0, ran.err
-    for language, told in (("en", "p decides here"), ("zh", "此处以 p 为准")):
+    for language, sentence in (("en", "p decides here"), ("zh", "此处以 p 为准")):
         ran = keju("--language", language, "compare", "base", "other", "-o", "c.html")
         assert "-21.02 … -0.29" in ran.out
         assert "0.0596" in ran.out
-        assert ran.out.count(told) == 1
-        assert told in Path("c.html").read_text("utf-8")
-        assert told not in keju("--language", language, "compare", "base", "like").out
+        assert ran.out.count(sentence) == 1
+        assert sentence in Path("c.html").read_text("utf-8")
+        assert sentence not in keju("--language", language, "compare", "base", "like").out
     page = Path("c.html").read_text("utf-8")
     assert "41 of the 41 questions that differ (14 gained, 27 lost) are shown" in page
     gated = keju("gate", "other", "--baseline", "base", "--margin", "0.05", "--markdown", "g.md")

@@ -40,22 +40,22 @@ def evaluate(
     accuracy: float,
     learnt: float = 0.0,
     args: dict[str, Any] | None = None,
-    **own: Any,
+    **task_settings: Any,
 ) -> FinishedTask:
     """A model of this accuracy that knows a share of the questions by heart."""
     settings = {"few_shot_num": 0, "subset_list": SUBSETS} | (args or {})
     config = TaskConfig(
-        model=own.pop("model", "scripted"), datasets=[dataset], dataset_args={dataset: settings},
-        run_id=run_id, **own,
+        model=task_settings.pop("model", "scripted"), datasets=[dataset], dataset_args={dataset: settings},
+        run_id=run_id, **task_settings,
     )  # fmt: skip
-    known = {
+    samples_by_text = {
         exam.render(sample).text: sample
         for exam, _ in prepare_exams(config)
         for sample in exam.samples
     }
 
     def script(request: Request) -> str:
-        sample = known[request.prompt.text]
+        sample = samples_by_text[request.prompt.text]
         fates = sha256(sample.id.encode()).digest()
         by_heart, skilled = (int.from_bytes(part) / 2**64 for part in (fates[:8], fates[8:16]))
         right = by_heart < learnt or skilled < accuracy
@@ -74,20 +74,24 @@ def test_a_memory_is_found(keju: Keju, published: Path, monkeypatch: pytest.Monk
     evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, learnt=0.0, args=FRESH)
     ran = keju("compare", "--contamination", "old", "new", "--json")
     assert ran.code == 0, ran.err
-    found = ran.json
-    assert (found["verdict"], found["exam"], found["fresh_exam"]) == ("higher", "bbh", "fresh_bbh")
-    assert {row["name"] for row in found["subsets"]} == set(SUBSETS)
-    assert {(row["published_n"], row["fresh_n"]) for row in found["subsets"]} == {(80, 200)}
-    assert found["difference"] == pytest.approx(found["published"] - found["fresh"])
-    assert found["ci95"][0] < found["difference"] < found["ci95"][1]
-    assert found["p"] < 0.001
-    assert all(row["p_adjusted"] >= row["p"] for row in found["subsets"])
-    low, high = found["by_heart"]
+    document = ran.json
+    assert (document["verdict"], document["exam"], document["fresh_exam"]) == (
+        "higher",
+        "bbh",
+        "fresh_bbh",
+    )
+    assert {row["name"] for row in document["subsets"]} == set(SUBSETS)
+    assert {(row["published_n"], row["fresh_n"]) for row in document["subsets"]} == {(80, 200)}
+    assert document["difference"] == pytest.approx(document["published"] - document["fresh"])
+    assert document["ci95"][0] < document["difference"] < document["ci95"][1]
+    assert document["p"] < 0.001
+    assert all(row["p_adjusted"] >= row["p"] for row in document["subsets"])
+    low, high = document["by_heart"]
     assert low < LEARNT < high
-    shown = keju("compare", "--contamination", "old", "new")
-    assert "points higher on published bbh" in shown.out
-    assert "not why" in shown.out
-    assert contamination("old", "new").p == found["p"]
+    report = keju("compare", "--contamination", "old", "new")
+    assert "points higher on published bbh" in report.out
+    assert "not why" in report.out
+    assert contamination("old", "new").p == document["p"]
     assert keju("compare", "--contamination", "old", "new", "-o", "page.html").code == 0
     page = Path("page.html").read_text()
     assert "points higher on published bbh" in page
@@ -102,9 +106,9 @@ def test_no_memory_is_no_alarm_and_that_is_not_called_innocence(
     evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
     assert keju("compare", "--contamination", "old", "new", "--json").json["verdict"] == "not shown"
     monkeypatch.setenv("KEJU_LANGUAGE", "zh")
-    shown = keju("compare", "--contamination", "old", "new").out
-    assert "未能表明" in shown
-    assert "模型仍可能见过" in shown
+    chinese_output = keju("compare", "--contamination", "old", "new").out
+    assert "未能表明" in chinese_output
+    assert "模型仍可能见过" in chinese_output
 
 
 def test_a_folder_of_fresh_questions_serves_as_well(
@@ -114,8 +118,8 @@ def test_a_folder_of_fresh_questions_serves_as_well(
     assert keju("fresh", *words, "--seed", "7", "-n", "90", "-o", "newdata").code == 0
     evaluate(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
     evaluate(monkeypatch, "new", "bbh", accuracy=0.5, data_dir="newdata")
-    found = keju("compare", "--contamination", "old", "new", "--json").json
-    assert found["verdict"] == "higher"
+    document = keju("compare", "--contamination", "old", "new", "--json").json
+    assert document["verdict"] == "higher"
     turned = keju("compare", "--contamination", "new", "old")
     assert turned.code == 2
     assert "a published exam first" in turned.err
@@ -126,16 +130,16 @@ def test_of_several_difficulties_the_published_one_counts(
 ) -> None:
     evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
     evaluate(monkeypatch, "levels", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": [1, 2]})
-    found = keju("compare", "--contamination", "old", "levels", "--json").json
-    assert [row["fresh_n"] for row in found["subsets"]] == [200, 200, 200]
+    document = keju("compare", "--contamination", "old", "levels", "--json").json
+    assert [row["fresh_n"] for row in document["subsets"]] == [200, 200, 200]
     evaluate(monkeypatch, "hard", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": 2})
-    refused = keju("compare", "--contamination", "old", "hard")
-    assert refused.code == 2
-    assert "difficulty 1" in refused.err
+    refusal = keju("compare", "--contamination", "old", "hard")
+    assert refusal.code == 2
+    assert "difficulty 1" in refusal.err
 
 
 @pytest.mark.parametrize(
-    ("own", "field"),
+    ("run_settings", "field"),
     [
         ({"protocol": "mcpbr"}, "protocol"),
         ({"model": "scripted "}, "model"),
@@ -148,12 +152,12 @@ def test_what_is_put_otherwise_is_not_compared(
     keju: Keju,
     published: Path,
     monkeypatch: pytest.MonkeyPatch,
-    own: dict[str, Any],
+    run_settings: dict[str, Any],
     field: str,
 ) -> None:
     evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
-    args = {"n": 20, "seed": 7} | own.get("args", {})
-    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, **own | {"args": args})
+    args = {"n": 20, "seed": 7} | run_settings.get("args", {})
+    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, **run_settings | {"args": args})
     ran = keju("compare", "--contamination", "old", "new", "--json")
     assert ran.code == 3
     assert ran.json["verdict"] == "not comparable"
@@ -166,9 +170,9 @@ def test_only_subsets_of_both_are_compared_and_the_others_named(
     args = {"subset_list": SUBSETS[:2]}
     evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published), args=args)
     evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
-    found = keju("compare", "--contamination", "old", "new", "--json").json
-    assert len(found["subsets"]) == 2
-    assert found["uncompared"] == ["object_counting"]
+    document = keju("compare", "--contamination", "old", "new", "--json").json
+    assert len(document["subsets"]) == 2
+    assert document["uncompared"] == ["object_counting"]
     evaluate(
         monkeypatch, "other", "fresh_bbh", accuracy=0.5, args={"n": 5, "subset_list": SUBSETS[2:]}
     )
@@ -183,16 +187,16 @@ def test_faulty_questions_are_left_out_and_counted_where_subsets_are_compared(
     for subset in SUBSETS[:2]:
         rows = json.loads((published / f"bbh/{subset}.json").read_text())["examples"]
         for place in (3, 4):
-            known = Erratum(fingerprint(rows[place]["input"], rows[place]["target"]), "wrong")
-            monkeypatch.setitem(ERRATA, f"bbh_{subset}_{place}", known)
+            erratum = Erratum(fingerprint(rows[place]["input"], rows[place]["target"]), "wrong")
+            monkeypatch.setitem(ERRATA, f"bbh_{subset}_{place}", erratum)
     evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
     evaluate(
         monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH | {"subset_list": SUBSETS[1:]}
     )
-    found = keju("compare", "--contamination", "old", "new", "--json").json
-    counts = {row["name"]: row["published_n"] for row in found["subsets"]}
+    document = keju("compare", "--contamination", "old", "new", "--json").json
+    counts = {row["name"]: row["published_n"] for row in document["subsets"]}
     assert counts == {"temporal_sequences": 78, "object_counting": 80}
-    assert found["faulty"] == 2, "two more are in a subset that is not compared"
+    assert document["faulty"] == 2, "two more are in a subset that is not compared"
 
 
 def test_wrong_uses_are_refused(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:

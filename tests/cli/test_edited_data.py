@@ -73,11 +73,11 @@ def test_edited_answers_of_ceval_in_a_folder_and_in_an_archive(
     with zipfile.ZipFile("edited.zip", "w") as archive:
         for path in sorted((data / "ceval").rglob("*_*.csv")):
             archive.write(path, path.relative_to(data / "ceval"))
-    for name, told in (("honest", False), ("edited", True)):
+    for name, is_edited in (("honest", False), ("edited", True)):
         shutil.rmtree(data / "ceval")
         (data / "ceval").mkdir()
         shutil.copy(f"{name}.zip", data / "ceval" / "ceval-exam.zip")
-        assert ("data_edited" in codes(run(keju, "ceval", "law"))) is told
+        assert ("data_edited" in codes(run(keju, "ceval", "law"))) is is_edited
 
 
 def test_edited_answers_of_mmlu_pro_in_whatever_format(

@@ -69,9 +69,9 @@ def test_doctor_asks_the_endpoint(endpoint: FaultyEndpoint, keju: Keju) -> None:
     assert ran.code == 0, ran.out
     assert ran.json["checks"][-1]["status"] == "ok"
     assert keju(*words, "--api-key", KEY).code == 0
-    refused = keju(*words, "--model", "m", "--api-key", "sk-wrong")
-    assert refused.code == 5
-    assert "refused the key" in refused.json["checks"][-1]["remedy"]
+    refusal = keju(*words, "--model", "m", "--api-key", "sk-wrong")
+    assert refusal.code == 5
+    assert "refused the key" in refusal.json["checks"][-1]["remedy"]
 
 
 @pytest.mark.parametrize(("language", "word"), [("en", "failed"), ("zh", "失败")])
@@ -81,7 +81,11 @@ def test_doctor_names_the_endpoint_that_does_not_answer(
 ) -> None:
     words = ("doctor", "--api-url", "http://user:sk-in-url@127.0.0.1:9/v1", *model)
     ran = keju("--language", language, *words)
-    (line,) = [each for each in ran.out.splitlines() if each.endswith("http://127.0.0.1:9/v1")]
+    (line,) = [
+        output_line
+        for output_line in ran.out.splitlines()
+        if output_line.endswith("http://127.0.0.1:9/v1")
+    ]
     assert (ran.code, line.split()[0]) == (5, word), ran.out
     assert "sk-in-url" not in ran.out
     check = keju(*words, "--json").json["checks"][-1]
@@ -90,35 +94,39 @@ def test_doctor_names_the_endpoint_that_does_not_answer(
 
 
 @pytest.mark.parametrize(
-    ("language", "told"),
+    ("language", "message"),
     [("en", "sent: POST {url}/chat/completions, model 'm'"),
      ("zh", "发送的请求：POST {url}/chat/completions，模型“m”")],
 )  # fmt: skip
 def test_a_refusal_before_the_run_says_what_was_sent_and_no_key(
-    keju: Keju, language: str, told: str
+    keju: Keju, language: str, message: str
 ) -> None:
     with FaultyEndpoint(Plan(key="right")) as endpoint:
         place = ("--api-url", endpoint.url.replace("://", "://user:sk-in-url@") + "?k=sk-query")
         words = ("-m", "m", *place, "--api-key", "sk-wrong", "--language", language)
-        told = told.format(url=endpoint.url)
+        message = message.format(url=endpoint.url)
         ran = keju("eval", *words, "--datasets", "demo", "--limit", "1", "-q")
-    assert (ran.code, told in ran.err) == (5, True), ran.err
+    assert (ran.code, message in ran.err) == (5, True), ran.err
     assert "sk-" not in ran.err
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("use_two", [False, True])
 def test_a_long_reply_that_nothing_bounds_is_told_with_the_setting_that_bounds_it(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, data_dir: Path, several: bool
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, data_dir: Path, use_two: bool
 ) -> None:
     monkeypatch.setattr("keju.engine.session.LONG_REPLY", 0.0)
     monkeypatch.setattr("keju.reporting.live.SLOW_SECONDS", 0.0)
-    told = "no max_tokens is set for bbh"
-    with FaultyEndpoint(Plan()) as one, FaultyEndpoint(Plan()) as two:
-        places = [word for each in (one, two)[: 1 + several] for word in ("--api-url", each.url)]
+    message = "no max_tokens is set for bbh"
+    with FaultyEndpoint(Plan()) as first_endpoint, FaultyEndpoint(Plan()) as second_endpoint:
+        places = [
+            word
+            for server in (first_endpoint, second_endpoint)[: 1 + use_two]
+            for word in ("--api-url", server.url)
+        ]
         words = ("eval", "-m", "m", *places, "--data-dir", str(data_dir), "--limit", "1")
         bbh = (*words, "--datasets", "bbh", "--dataset-args", "bbh.subset_list=[navigate]")
         ran = keju(*bbh)
-        assert (ran.code, ran.err.count(told)) == (0, 1), ran.err
+        assert (ran.code, ran.err.count(message)) == (0, 1), ran.err
         assert "--generation-config max_tokens=N" in ran.err
         assert "oldest reply: " in ran.err
         assert "没有设置 max_tokens" in keju(*bbh, "--language", "zh").err

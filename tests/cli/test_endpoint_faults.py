@@ -37,36 +37,38 @@ def exam(tmp_path: Path) -> Path:
 
 def write_exam(folder: Path, rows: Rows, shots: Rows = ()) -> Path:
     folder.mkdir()
-    for name, own in (("questions", rows), ("shots", shots)):
-        if own:
-            (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+    for name, row_list in (("questions", rows), ("shots", shots)):
+        if row_list:
+            (folder / f"{name}.jsonl").write_text(
+                "".join(json.dumps(row) + "\n" for row in row_list)
+            )
     return folder
 
 
-def right_letter(asked: EndpointRequest) -> str:
+def right_letter(request: EndpointRequest) -> str:
     """The right answer to the question that a prompt asks; none to the preflight's."""
-    _, found, rest = asked.text.rpartition("Number ")
-    return str(question(int(rest.split()[0]))["answer"]) if found else "A"
+    _, separator, remainder = request.text.rpartition("Number ")
+    return str(question(int(remainder.split()[0]))["answer"]) if separator else "A"
 
 
-def well_reasoned(asked: EndpointRequest) -> str:
-    return f"This is about prompt {asked.key}. The answer is {right_letter(asked)}."
+def well_reasoned(request: EndpointRequest) -> str:
+    return f"This is about prompt {request.key}. The answer is {right_letter(request)}."
 
 
-def at_length(asked: EndpointRequest) -> str:
-    return 20 * "I think. " + well_reasoned(asked)
+def at_length(request: EndpointRequest) -> str:
+    return 20 * "I think. " + well_reasoned(request)
 
 
-def half_right(asked: EndpointRequest) -> str:
+def half_right(request: EndpointRequest) -> str:
     """Replies that are right for every other question, and short."""
-    letter = right_letter(asked)
-    return letter if int(asked.key, 16) % 2 else LABELS[LABELS.index(letter) - 1]
+    letter = right_letter(request)
+    return letter if int(request.key, 16) % 2 else LABELS[LABELS.index(letter) - 1]
 
 
-def evaluate(keju: Keju, plan: Plan, exam: Path | str, *more: str, run: str = "r") -> Ran:
+def evaluate(keju: Keju, plan: Plan, exam: Path | str, *flags: str, run: str = "r") -> Ran:
     with FaultyEndpoint(plan) as endpoint:
         words = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
-        return keju("eval", *words, "--run-id", run, "--quiet", "--no-report", *more)
+        return keju("eval", *words, "--run-id", run, "--quiet", "--no-report", *flags)
 
 
 def codes(document: Any) -> set[str]:
@@ -85,8 +87,8 @@ def shifted() -> Callable[[EndpointRequest], str]:
     """Each question gets the reply to the one before."""
     waiting = ["The answer is A."]
 
-    def answer(asked: EndpointRequest) -> str:
-        waiting.append(well_reasoned(asked))
+    def answer(request: EndpointRequest) -> str:
+        waiting.append(well_reasoned(request))
         return waiting.pop(0)
 
     return answer
@@ -101,7 +103,7 @@ SAMPLED = ("--repeats", "3", "--generation-config", "temperature=0.8")
 
 
 @pytest.mark.parametrize(
-    ("plan", "more", "code"),
+    ("plan", "flags", "code"),
     [
         (Plan(answers="The sky is blue, so the answer is B."), (), "same_reply"),
         (Plan(answers="B"), (), "same_reply"),
@@ -123,9 +125,9 @@ SAMPLED = ("--repeats", "3", "--generation-config", "temperature=0.8")
     ],
 )
 def test_a_fault_is_on_the_result(
-    plan: Plan, more: tuple[str, ...], code: str, keju: Keju, exam: Path, tmp_path: Path
+    plan: Plan, flags: tuple[str, ...], code: str, keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    ran = evaluate(keju, plan, exam, *more)
+    ran = evaluate(keju, plan, exam, *flags)
     assert ran.code == 0, ran.err
     document = stored(tmp_path)
     assert codes(document) == {code}
@@ -134,8 +136,8 @@ def test_a_fault_is_on_the_result(
         w for w, n in zip(entry["warnings"], entry["notices"], strict=True) if n["code"] == code
     )
     assert text[:30] in " ".join(ran.out.split())
-    again = keju("score", "r", "--json")
-    assert (again.code, codes(again.json)) == (0, {code})
+    rescored = keju("score", "r", "--json")
+    assert (rescored.code, codes(rescored.json)) == (0, {code})
 
 
 @pytest.mark.parametrize(
@@ -166,12 +168,14 @@ def test_a_run_that_was_resumed_or_merged_has_the_notice_of_all_its_replies(
     with FaultyEndpoint(plan) as endpoint:
         for shard in ("1/2", "2/2"):
             parts.append(f"part{shard[0]}")
-            where = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
-            more = ("--shard", shard, "--run-id", parts[-1], "--quiet", "--no-report")
-            assert keju("eval", *where, *more).code == 0
+            model_flags = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
+            shard_flags = ("--shard", shard, "--run-id", parts[-1], "--quiet", "--no-report")
+            assert keju("eval", *model_flags, *shard_flags).code == 0
     merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
     for document in (stored(tmp_path), merged.json):
-        notices = {each["code"]: each["values"] for each in document["benchmarks"][0]["notices"]}
+        notices = {
+            notice["code"]: notice["values"] for notice in document["benchmarks"][0]["notices"]
+        }
         assert notices["same_reply"]["part"] == notices["same_reply"]["whole"] == SIZE
         assert notices["several_choices"] == {"part": SIZE, "whole": SIZE, "most": 2}
 
@@ -204,23 +208,27 @@ def test_commands_that_use_the_number_of_a_run_repeat_its_faults(
         document = keju(*words, "--json").json
         if words[0] == "compare":
             (document,) = document["comparisons"]
-        told = [each["values"] for each in document["notices"] if each["code"] == "compare_doubt"]
-        assert told == [repeated]
+        doubts = [
+            notice["values"] for notice in document["notices"] if notice["code"] == "compare_doubt"
+        ]
+        assert doubts == [repeated]
     (audited,) = keju("audit", "r", "--json").json["exams"]
     assert audited["notices"][0] == fault
-    shown = " ".join(keju("audit", "r").out.split())
-    assert audited["warnings"][0] in shown
-    assert ("no text, only reasoning: … It is B." in shown) == (code == "replies_in_reasoning")
+    audit_output = " ".join(keju("audit", "r").out.split())
+    assert audited["warnings"][0] in audit_output
+    assert ("no text, only reasoning: … It is B." in audit_output) == (
+        code == "replies_in_reasoning"
+    )
     for sound in (("gate", "sound", "--at-least", "0.1"), ("audit", "sound")):
         assert code not in keju(*sound, "--json").out
 
 
 def test_predictions_that_lost_a_row_are_found(keju: Keju, exam: Path, tmp_path: Path) -> None:
     letters = [question(number)["answer"] for number in range(SIZE)]
-    for name, lost, expected in (("whole", 0, set()), ("lost", 1, {"replies_shifted"})):
+    for name, lost_rows, expected in (("whole", 0, set()), ("lost", 1, {"replies_shifted"})):
         rows = [
             {"subset": "all", "index": index, "output": f"The answer is {letter}."}
-            for index, letter in enumerate(letters[lost:])
+            for index, letter in enumerate(letters[lost_rows:])
         ]
         file = tmp_path / f"{name}.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -240,8 +248,8 @@ def test_predictions_that_lost_a_row_are_found(keju: Keju, exam: Path, tmp_path:
 def test_log_probabilities_that_cannot_be_right(
     tokens: dict[str, float], code: str, keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    def differing(asked: EndpointRequest) -> dict[str, float]:
-        return tokens | {"D": -3.0 - int(asked.key, 16) % 1000 / 1000}
+    def differing(request: EndpointRequest) -> dict[str, float]:
+        return tokens | {"D": -3.0 - int(request.key, 16) % 1000 / 1000}
 
     ran = evaluate(keju, Plan(tokens=differing), exam, "--protocol", "letters")
     assert ran.code == 0, ran.err
@@ -250,7 +258,7 @@ def test_log_probabilities_that_cannot_be_right(
 
 
 @pytest.mark.parametrize(
-    ("plan", "more"),
+    ("plan", "flags"),
     [
         (Plan(answers=well_reasoned), ()),
         (Plan(answers=right_letter), SAMPLED),
@@ -260,14 +268,14 @@ def test_log_probabilities_that_cannot_be_right(
     ],
 )
 def test_a_sound_endpoint_gets_no_notice(
-    plan: Plan, more: tuple[str, ...], keju: Keju, exam: Path, tmp_path: Path
+    plan: Plan, flags: tuple[str, ...], keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    ran = evaluate(keju, plan, exam, *more)
+    ran = evaluate(keju, plan, exam, *flags)
     assert (ran.code, codes(stored(tmp_path)), ran.err) == (0, set(), "")
 
 
 @pytest.mark.parametrize(
-    ("plan", "more", "words"),
+    ("plan", "flags", "words"),
     [
         (Plan(answers=well_reasoned, model_name="another"), (), "answers as 'another'"),
         (Plan(answers=well_reasoned, choices=3), (), "returns 3 choices for one request"),
@@ -289,11 +297,11 @@ def test_a_sound_endpoint_gets_no_notice(
     ],
 )
 def test_the_preflight_reports_what_its_reply_shows(
-    plan: Plan, more: tuple[str, ...], words: str, keju: Keju, exam: Path
+    plan: Plan, flags: tuple[str, ...], words: str, keju: Keju, exam: Path
 ) -> None:
     with FaultyEndpoint(plan) as endpoint:
-        where = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
-        ran = keju("eval", *where, "--no-report", *more)
+        model_flags = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
+        ran = keju("eval", *model_flags, "--no-report", *flags)
     before = ran.err.partition("60/60")[0]
     assert words in " ".join(before.split())
 
@@ -301,8 +309,8 @@ def test_the_preflight_reports_what_its_reply_shows(
 def test_a_fault_is_reported_while_there_is_something_left_to_pay(keju: Keju, exam: Path) -> None:
     plan = Plan(answers=message(reasoning_content="It is B."), latency=0.15)
     with FaultyEndpoint(plan) as endpoint:
-        where = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
-        ran = keju("eval", *where, "--no-report", "--eval-batch-size", "10")
+        model_flags = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
+        ran = keju("eval", *model_flags, "--no-report", "--eval-batch-size", "10")
     assert "have no text: what the model wrote is in the field for reasoning" in " ".join(
         ran.err.split()
     )
@@ -313,8 +321,8 @@ def test_a_default_limit_of_the_server_is_replaced_before_the_first_question(
 ) -> None:
     plan = Plan(answers=at_length, default_max_tokens=16)
     with FaultyEndpoint(plan) as endpoint:
-        where = ("--model", "m", "--api-url", endpoint.url, "--api", "completions")
-        ran = keju("eval", *where, "--datasets", str(exam), "--run-id", "r", "--no-report")
+        model_flags = ("--model", "m", "--api-url", endpoint.url, "--api", "completions")
+        ran = keju("eval", *model_flags, "--datasets", str(exam), "--run-id", "r", "--no-report")
         assert endpoint.last_body["max_tokens"] == 1024
     assert "the server cuts replies at 16 tokens where no limit is sent" in " ".join(
         ran.err.split()
@@ -326,8 +334,8 @@ def test_a_default_limit_of_the_server_is_replaced_before_the_first_question(
 
 def test_a_server_without_a_default_limit_is_sent_none(keju: Keju, exam: Path) -> None:
     with FaultyEndpoint(Plan(answers=well_reasoned)) as endpoint:
-        where = ("--model", "m", "--api-url", endpoint.url, "--api", "completions")
-        assert keju("eval", *where, "--datasets", str(exam), "--no-report").code == 0
+        model_flags = ("--model", "m", "--api-url", endpoint.url, "--api", "completions")
+        assert keju("eval", *model_flags, "--datasets", str(exam), "--no-report").code == 0
         assert "max_tokens" not in endpoint.last_body
 
 
@@ -352,17 +360,17 @@ def test_a_fault_of_the_questions_is_reported_before_and_after(
 ) -> None:
     folder = write_exam(tmp_path / "faulty", rows, shots)
     with FaultyEndpoint(Plan(answers=well_reasoned)) as endpoint:
-        where = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(folder))
-        planned = keju("eval", *where, "--dry-run")
-        ran = keju("eval", *where, "--run-id", "r", "--no-report")
+        model_flags = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(folder))
+        planned = keju("eval", *model_flags, "--dry-run")
+        ran = keju("eval", *model_flags, "--run-id", "r", "--no-report")
     assert (planned.code, ran.code) == (0, 0), ran.err
     assert codes(stored(tmp_path)) == {code}
     text = stored(tmp_path)["benchmarks"][0]["warnings"]
-    (sentence,) = [each for each in text if each.startswith("faulty:")]
-    for said in (planned.out + planned.err, ran.err, ran.out):
-        assert sentence[:40] in " ".join(said.split())
-    everything = " ".join((planned.out + planned.err + ran.err).split())
-    assert "word for word" not in everything  # one notice for one pair
+    (sentence,) = [line for line in text if line.startswith("faulty:")]
+    for output in (planned.out + planned.err, ran.err, ran.out):
+        assert sentence[:40] in " ".join(output.split())
+    all_output = " ".join((planned.out + planned.err + ran.err).split())
+    assert "word for word" not in all_output  # one notice for one pair
 
 
 def test_free_answers_that_share_a_right_one_do_not_contradict(keju: Keju, tmp_path: Path) -> None:
@@ -374,15 +382,15 @@ def test_free_answers_that_share_a_right_one_do_not_contradict(keju: Keju, tmp_p
     ]
     evaluate(keju, Plan(answers="5"), write_exam(tmp_path / "free", rows))
     (notice,) = [
-        each
-        for each in stored(tmp_path)["benchmarks"][0]["notices"]
-        if each["code"] == "two_right_answers"
+        two_answers
+        for two_answers in stored(tmp_path)["benchmarks"][0]["notices"]
+        if two_answers["code"] == "two_right_answers"
     ]
     assert notice["values"]["n"] == 1
 
 
 @pytest.mark.parametrize(
-    ("asked", "reported", "same"),
+    ("requested", "reported", "is_same"),
     [
         ("gpt-4o", "gpt-4o-2024-08-06", True),
         ("openai/gpt-4o", "gpt-4o", True),
@@ -397,8 +405,8 @@ def test_free_answers_that_share_a_right_one_do_not_contradict(keju: Keju, tmp_p
         ("llama-3.1-8b", "llama-3.2-8b", False),
     ],
 )
-def test_names_of_models(asked: str, reported: str, same: bool) -> None:
-    assert is_same_model(asked, reported) is same
+def test_names_of_models(requested: str, reported: str, is_same: bool) -> None:
+    assert is_same_model(requested, reported) is is_same
 
 
 def recordings(data_dir: Path) -> Iterator[tuple[str, Path]]:
@@ -429,10 +437,10 @@ def test_no_recording_of_a_real_model_gets_a_notice(keju: Keju, data_dir: Path) 
             words += ["--reader", QUICK_READERS[name]]
         if name == "bixbench":
             version = path.name[1:4]
-            every = ",bixbench.all_questions=true" if version == "1.0" else ""
-            words += ["--dataset-args", f"bixbench.data_version={version}{every}"]
+            all_questions = ",bixbench.all_questions=true" if version == "1.0" else ""
+            words += ["--dataset-args", f"bixbench.data_version={version}{all_questions}"]
         ran = keju("score", *words, "--json")
         assert ran.code in (0, 3), (path, ran.err)
         raised[path.name] = codes(ran.json) & NEW
     assert len(raised) >= 9
-    assert {name: found for name, found in raised.items() if found} == {}
+    assert {name: notice_codes for name, notice_codes in raised.items() if notice_codes} == {}

@@ -47,19 +47,19 @@ def test_what_is_told_to_do_next_can_be_done(keju: Keju, data_dir: Path) -> None
     words = ("eval", "-m", "scripted", "--datasets", "bbh", "--limit", "1", "-q")
     ran = keju(*words, "--data-dir", str(data_dir), "--work-dir", "my runs", "--run-id", "two")
     lines = ran.out.splitlines()
-    told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    next_commands = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
     assert "report: my runs/two/report.html" in lines
-    assert told == [
+    assert next_commands == [
         ["keju", "score", "my runs/two", "--reader", "evalscope,robust"],
         ["keju", "export", "my runs/two", "-o", "answers.csv"],
     ]
-    for command in told:
+    for command in next_commands:
         assert keju(*command[1:], "--data-dir", str(data_dir)).code == 0
 
 
 def test_a_run_beside_another_of_its_exam_is_told_to_be_compared(keju: Keju) -> None:
-    first = keju(*RUN, "--run-id", "one")
-    assert "keju compare" not in first.out
+    first_run = keju(*RUN, "--run-id", "one")
+    assert "keju compare" not in first_run.out
     keju("eval", "-m", "scripted", "--datasets", "fresh_bbh", "--limit", "1", "-q", "--no-report")
     keju(*RUN, "--run-id", "stopped", "--budget", "requests=3")
     out = keju(*RUN, "--run-id", "two").out
@@ -73,8 +73,8 @@ def test_a_run_beside_another_of_its_exam_is_told_to_be_compared(keju: Keju) -> 
 def test_a_run_of_other_questions_is_not_told_to_be_compared(keju: Keju) -> None:
     exam = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report")
     keju(*exam, "--ids", "demo_word_sorting_0", "--run-id", "one")
-    for name, more in (("other", ("--ids", "demo_word_sorting_1")), ("all", ())):
-        ran = keju(*exam, *more, "--run-id", name)
+    for name, choice_flags in (("other", ("--ids", "demo_word_sorting_1")), ("all", ())):
+        ran = keju(*exam, *choice_flags, "--run-id", name)
         assert (ran.code, "keju compare" in ran.out) == (0, False), ran
     assert "keju compare all again" in keju(*exam, "--run-id", "again").out
 
@@ -83,8 +83,8 @@ def test_a_run_that_is_read_otherwise_is_not_told_to_be_compared(keju: Keju) -> 
     """But with the newest one that is read alike."""
     exam = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report")
     keju(*exam, "--run-id", "one")
-    other = keju(*exam, "--reader", "robust", "--run-id", "other")
-    assert (other.code, "keju compare" in other.out) == (0, False), other
+    other_run = keju(*exam, "--reader", "robust", "--run-id", "other")
+    assert (other_run.code, "keju compare" in other_run.out) == (0, False), other_run
     assert keju("compare", "one", "other").code == 3
     assert "keju compare one again" in keju(*exam, "--run-id", "again").out
 
@@ -112,7 +112,7 @@ def test_progress_goes_to_stderr(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    ("exam", "made", "beyond", "more"),
+    ("exam", "exam_args", "beyond", "hint"),
     [
         ("demo", "demo.size=2", ("--limit", "3"), "--dataset-args demo.size=3"),
         ("demo", "demo.size=2", ("--total", "13"), "--dataset-args demo.size=3"),
@@ -120,15 +120,24 @@ def test_progress_goes_to_stderr(keju: Keju) -> None:
     ],
 )
 def test_more_questions_than_were_made_are_spoken_of_before_anybody_is_asked(
-    keju: Keju, exam: str, made: str, beyond: tuple[str, ...], more: str
+    keju: Keju, exam: str, exam_args: str, beyond: tuple[str, ...], hint: str
 ) -> None:
-    words = ("eval", "--model", "scripted", "--datasets", exam, "--dataset-args", made, "--json")
+    words = (
+        "eval",
+        "--model",
+        "scripted",
+        "--datasets",
+        exam,
+        "--dataset-args",
+        exam_args,
+        "--json",
+    )
     dry = keju(*words, *beyond, "--dry-run")
-    assert [more in warning for warning in dry.json["warnings"]] == [True]
-    told = keju(*words, *beyond).err.splitlines()
-    assert more in told[0]
-    assert f"{exam}: " in told[1]
-    assert more.rpartition("=")[0] not in keju(*words, "--limit", "2").err
+    assert [hint in warning for warning in dry.json["warnings"]] == [True]
+    warning_lines = keju(*words, *beyond).err.splitlines()
+    assert hint in warning_lines[0]
+    assert f"{exam}: " in warning_lines[1]
+    assert hint.rpartition("=")[0] not in keju(*words, "--limit", "2").err
 
 
 def test_settings_of_file_environment_and_flags_reach_the_run(
@@ -148,13 +157,13 @@ def test_settings_of_file_environment_and_flags_reach_the_run(
 def test_the_manifest_resumes_its_run(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = keju(*RUN, "--run-id", "one", "--json").json
+    first_document = keju(*RUN, "--run-id", "one", "--json").json
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     ran = keju("eval", "--config", "../runs/one/manifest.json", "--resume", "--json")
     assert ran.code == 0, ran.err
     assert "12 of them reused" in ran.err
-    assert ran.json["benchmarks"][0]["metrics"] == first["benchmarks"][0]["metrics"]
+    assert ran.json["benchmarks"][0]["metrics"] == first_document["benchmarks"][0]["metrics"]
     assert not (tmp_path / "elsewhere" / "runs").exists()
 
 
@@ -182,8 +191,8 @@ def test_credentials_of_a_url_are_nowhere(keju: Keju, tmp_path: Path) -> None:
         assert ran.code == 0, ran.err
     down = keju(*words[:-1], "two")
     assert down.code == 5
-    for told in (rehearsed, ran, down):
-        assert "marked" not in told.out + told.err
+    for outcome in (rehearsed, ran, down):
+        assert "marked" not in outcome.out + outcome.err
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or "marked" not in path.read_text()
 
@@ -233,9 +242,9 @@ def test_score_a_file_of_predictions(keju: Keju, data_dir: Path) -> None:
         "--json",
     )
     assert ran.code == 0, ran.err
-    first, second = ran.json["benchmarks"]
-    assert (first["reader"], second["reader"]) == ("answer-only", "robust")
-    assert first["outcomes"]["correct"] == 3408
+    official_entry, robust_entry = ran.json["benchmarks"]
+    assert (official_entry["reader"], robust_entry["reader"]) == ("answer-only", "robust")
+    assert official_entry["outcomes"]["correct"] == 3408
     assert ran.json["disagreements"]
 
 

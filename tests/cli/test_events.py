@@ -31,7 +31,7 @@ def endpoint() -> Iterator[FaultyEndpoint]:
         yield running
 
 
-def task(endpoint: FaultyEndpoint, *more: str) -> tuple[str, ...]:
+def task(endpoint: FaultyEndpoint, *flags: str) -> tuple[str, ...]:
     words = ("eval", "-m", "m", "--api-url", endpoint.url, "--api-key", KEY, "--datasets", "demo")
     return (
         *words,
@@ -44,7 +44,7 @@ def task(endpoint: FaultyEndpoint, *more: str) -> tuple[str, ...]:
         "--run-id",
         "r",
         "-q",
-        *more,
+        *flags,
     )
 
 
@@ -60,30 +60,34 @@ def test_every_answer_and_every_fault_is_told_once(
     assert ran.code == 0, ran.err
     text = file.read_text()
     msgspec.json.decode(b"[" + b",".join(file.read_bytes().splitlines()) + b"]", type=list[EVENTS])
-    told = lines(text)
-    kinds = Counter(each["event"] for each in told)
-    assert {each["v"] for each in told} == {1}
-    assert {each["run"] for each in told} == {"r"}
-    assert [told[0]["event"], told[-1]["event"]] == ["session_started", "run_finished"]
-    assert told[0]["endpoints"] == [endpoint.url]
+    events = lines(text)
+    kinds = Counter(event["event"] for event in events)
+    assert {event["v"] for event in events} == {1}
+    assert {event["run"] for event in events} == {"r"}
+    assert [events[0]["event"], events[-1]["event"]] == ["session_started", "run_finished"]
+    assert events[0]["endpoints"] == [endpoint.url]
     n = ran.json["benchmarks"][0]["n"]
-    samples = [each for each in told if each["event"] == "sample"]
-    assert len({(each["exam"], each["id"], each["epoch"]) for each in samples}) == len(samples) == n
-    outcomes = Counter(each["outcome"] for each in samples)
+    samples = [event for event in events if event["event"] == "sample"]
+    assert (
+        len({(event["exam"], event["id"], event["epoch"]) for event in samples})
+        == len(samples)
+        == n
+    )
+    outcomes = Counter(event["outcome"] for event in samples)
     assert outcomes == +Counter(ran.json["benchmarks"][0]["outcomes"])
     # Each prompt met one fault at least; the preflight is no question, and no event.
-    faults = Counter(each["status"] for each in told if each["event"] == "fault")
-    assert faults[500] == sum(each["faults"].count("server") for each in samples) > n
-    assert sum(each["requests"] for each in samples) == n + faults.total()
-    last = [each for each in told if each["event"] == "progress"][-1]
-    assert (last["done"], last["total"], last["requests"]) == (n, n, n + faults.total())
-    assert last["cost"] == pytest.approx(
-        (last["input_tokens"] + 2 * last["output_tokens"]) / 1e6, rel=1e-6
+    faults = Counter(event["status"] for event in events if event["event"] == "fault")
+    assert faults[500] == sum(event["faults"].count("server") for event in samples) > n
+    assert sum(event["requests"] for event in samples) == n + faults.total()
+    progress = [event for event in events if event["event"] == "progress"][-1]
+    assert (progress["done"], progress["total"], progress["requests"]) == (n, n, n + faults.total())
+    assert progress["cost"] == pytest.approx(
+        (progress["input_tokens"] + 2 * progress["output_tokens"]) / 1e6, rel=1e-6
     )
     assert kinds["session_ended"] == 1
-    assert told[-1]["complete"] is True
+    assert events[-1]["complete"] is True
     headline = ran.json["benchmarks"][0]["metrics"]["accuracy"]
-    assert told[-1]["headlines"][0]["value"] == headline["value"]
+    assert events[-1]["headlines"][0]["value"] == headline["value"]
     assert KEY not in text
     assert "Zeppelin" not in text
     assert "injected" not in text, "what an endpoint says is a text too"
@@ -99,18 +103,21 @@ def test_a_run_that_stops_early_says_why_and_a_resumed_one_goes_on_in_the_same_f
     words = task(endpoint, "--events", str(file))
     stopped = keju(*words, "--budget", "requests=20")
     assert stopped.code == 4
-    told = lines(file.read_text())
-    ended = next(each for each in told if each["event"] == "session_ended")
-    assert (ended["stop"], ended["exit_code"]) == ("budget_of_requests", 4)
-    assert told[-1]["complete"] is False
+    events = lines(file.read_text())
+    session_end = next(event for event in events if event["event"] == "session_ended")
+    assert (session_end["stop"], session_end["exit_code"]) == ("budget_of_requests", 4)
+    assert events[-1]["complete"] is False
     with file.open("a") as torn:
         torn.write('{"v":1,"event":"sam')  # as a full disk leaves it
     assert keju(*words).code == 0
-    whole = file.read_text().splitlines()
-    assert whole[len(told)] == '{"v":1,"event":"sam'
-    later = lines("\n".join(whole[len(told) + 1 :]))
-    assert later[0]["known"] == ended["done"]
-    assert sum(each["event"] == "sample" for each in later) == later[0]["total"] - ended["done"]
+    event_lines = file.read_text().splitlines()
+    assert event_lines[len(events)] == '{"v":1,"event":"sam'
+    later = lines("\n".join(event_lines[len(events) + 1 :]))
+    assert later[0]["known"] == session_end["done"]
+    assert (
+        sum(event["event"] == "sample" for event in later)
+        == later[0]["total"] - session_end["done"]
+    )
 
 
 def test_a_pipe_gets_everything_and_never_holds_the_run_up(
@@ -123,8 +130,8 @@ def test_a_pipe_gets_everything_and_never_holds_the_run_up(
     reader.start()
     assert keju(*task(endpoint, "--events", str(pipe))).code == 0
     reader.join(20)
-    told = lines(read[0])
-    assert [told[0]["event"], told[-1]["event"]] == ["session_started", "run_finished"]
+    events = lines(read[0])
+    assert [events[0]["event"], events[-1]["event"]] == ["session_started", "run_finished"]
 
 
 F_SETPIPE_SZ = 1031

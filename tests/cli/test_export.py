@@ -54,19 +54,19 @@ def test_csv_has_a_row_for_each_sample_and_epoch_in_the_exams_order(keju: Keju, 
     assert [(row["index"], row["epoch"]) for row in rows] == [
         (str(index), str(epoch)) for index in range(SIZE) for epoch in range(2)
     ]
-    first = rows[0]
-    assert first["run"] == run
-    assert first["benchmark"] == "demo"
-    assert first["subset"] == "word_sorting"
-    assert first["id"] == "demo_word_sorting_0"
-    assert first["answer"] == "A"
-    assert first["tier"] == "strict"
-    assert first["outcome"] in ("correct", "incorrect")
-    assert first["score"] == ("1.0" if first["target"] == "A" else "0.0")
-    assert first["finish"] == "stop"
-    assert first["seconds"] == "0.25"
-    assert first["attempts"] == "1"
-    assert first["error"] == ""
+    first_row = rows[0]
+    assert first_row["run"] == run
+    assert first_row["benchmark"] == "demo"
+    assert first_row["subset"] == "word_sorting"
+    assert first_row["id"] == "demo_word_sorting_0"
+    assert first_row["answer"] == "A"
+    assert first_row["tier"] == "strict"
+    assert first_row["outcome"] in ("correct", "incorrect")
+    assert first_row["score"] == ("1.0" if first_row["target"] == "A" else "0.0")
+    assert first_row["finish"] == "stop"
+    assert first_row["seconds"] == "0.25"
+    assert first_row["attempts"] == "1"
+    assert first_row["error"] == ""
 
 
 def test_texts_are_left_out_unless_asked_for(keju: Keju, run: str) -> None:
@@ -138,9 +138,9 @@ def test_an_error_never_replaces_a_reply_and_has_no_score(
     rows = {(row["id"], int(row["epoch"])): row for row in rows_of(keju("export", run).out)}
     assert len(rows) == len(records)
     assert rows[records[0].id, records[0].epoch]["error"] == ""
-    last = rows[records[-1].id, records[-1].epoch]
-    assert (last["outcome"], last["score"], last["error"]) == ("error", "", "server")
-    assert last["error_message"] == "it broke"
+    error_row = rows[records[-1].id, records[-1].epoch]
+    assert (error_row["outcome"], error_row["score"], error_row["error"]) == ("error", "", "server")
+    assert error_row["error_message"] == "it broke"
 
 
 def _changed(record: Any, reply: Reply, readings: tuple[Reading, ...]) -> Any:
@@ -174,12 +174,12 @@ def sit_ceval(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> An
     def answer(request: Request) -> str:
         return "我不知道" if "注册会计师" in request.prompt.text[:200] else "答案：B"
 
-    def evaluate(*more: str) -> None:
+    def evaluate(*flags: str) -> None:
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
         ran = keju(
             "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", "c",
             "--dataset-args", '{"ceval": {"split": "test", "few_shot_num": 0}}',
-            "--reader", "robust", "--data-dir", str(data_dir), *more,
+            "--reader", "robust", "--data-dir", str(data_dir), *flags,
         )  # fmt: skip
         assert ran.code == 0, ran.err
 
@@ -198,9 +198,9 @@ def test_a_submission_is_the_official_json(keju: Keju, sit_ceval: Any, tmp_path:
     letters = {letter for rows in document.values() for letter in rows.values()}
     assert letters <= {"B", ""}
     missing = ran.json["missing"]
-    listed = [line.strip() for line in ran.err.splitlines() if line.startswith("  ")]
+    missing_lines = [line.strip() for line in ran.err.splitlines() if line.startswith("  ")]
     assert missing
-    assert listed == missing
+    assert missing_lines == missing
     assert sum(not letter for rows in document.values() for letter in rows.values()) == len(missing)
 
 
@@ -208,9 +208,9 @@ def test_a_filled_letter_is_asked_for_and_recorded(
     keju: Keju, sit_ceval: Any, tmp_path: Path
 ) -> None:
     sit_ceval("--limit", "2")
-    refused = keju("export", "c", "--format", "submission")
-    assert refused.code == 2
-    assert "a submission needs all 52 subjects" in refused.err
+    refusal = keju("export", "c", "--format", "submission")
+    assert refusal.code == 2
+    assert "a submission needs all 52 subjects" in refusal.err
     ran = keju("export", "c", "--format", "submission", "--partial", "--fill", "C")
     assert ran.code == 0
     letters = [letter for rows in ran.json.values() for letter in rows.values()]
@@ -257,7 +257,7 @@ def test_a_number_of_csv_stays_a_number(
 
 def test_a_form_that_no_run_has_is_refused_with_those_that_there_are(keju: Keju) -> None:
     for form, hint in {"cvs": "did you mean 'csv'", "bbh-csv": "'ceval-csv'", "": "csv"}.items():
-        refused = keju("export", "r", f"--format={form}")
-        assert refused.code == 2
-        assert f"'{form}' is not one of" in refused.err
-        assert hint in refused.err
+        refusal = keju("export", "r", f"--format={form}")
+        assert refusal.code == 2
+        assert f"'{form}' is not one of" in refusal.err
+        assert hint in refusal.err

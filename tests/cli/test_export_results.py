@@ -45,8 +45,8 @@ def run(keju: Keju) -> str:
 
 def cells(line: str) -> list[str]:
     """The cells of a row of Markdown, as a reader sees them."""
-    found = [cell.strip().strip("*") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-    return [html.unescape(re.sub(r"\\(.)", r"\1", cell)) for cell in found]
+    cell_texts = [cell.strip().strip("*") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    return [html.unescape(re.sub(r"\\(.)", r"\1", cell)) for cell in cell_texts]
 
 
 def test_markdown_has_value_interval_and_n(keju: Keju, run: str, tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_warnings_go_with_the_numbers() -> None:
 
 
 def test_the_hub_gets_one_entry_for_each_exam() -> None:
-    made, notices = eval_results(results(), Manifest(config={}))
-    (row,) = yaml.safe_load(made)
+    yaml_text, notices = eval_results(results(), Manifest(config={}))
+    (row,) = yaml.safe_load(yaml_text)
     assert row["dataset"] == {"id": "lukaemon/bbh", "task_id": "bbh"}
     assert row["value"] == 51.2
     assert "protocol evalscope@7; reader paper" in row["notes"]
@@ -114,8 +114,8 @@ def test_the_hub_gets_one_entry_for_each_exam() -> None:
 
 
 def test_a_part_of_an_exam_is_called_a_part() -> None:
-    made, notices = eval_results(results(), Manifest(config={"limit": 10}))
-    assert "part of the questions" in made
+    yaml_text, notices = eval_results(results(), Manifest(config={"limit": 10}))
+    assert "part of the questions" in yaml_text
     assert [notice.code for notice in notices] == ["hub_part"]
 
 
@@ -123,9 +123,9 @@ def test_what_has_no_place_on_the_hub(keju: Keju, run: str) -> None:
     ran = keju("export", run, "--format", "hub-yaml")
     assert (ran.code, ran.out) == (2, "")
     assert "demo has no data set on the hub" in ran.err
-    nothing = entry(metrics={"macro_accuracy": {"value": None, "ci95": None, "n": 0}})
+    unscored = entry(metrics={"macro_accuracy": {"value": None, "ci95": None, "n": 0}})
     with pytest.raises(UsageError, match="no score to report"):
-        eval_results(results(benchmarks=[nothing]), Manifest(config={}))
+        eval_results(results(benchmarks=[unscored]), Manifest(config={}))
 
 
 def test_texts_go_with_tables_alone(keju: Keju, run: str) -> None:
@@ -133,28 +133,28 @@ def test_texts_go_with_tables_alone(keju: Keju, run: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "other"),
+    ("name", "other_mean"),
     [("mmlu_pro", "macro_14"), ("ceval", "average")],
 )
 def test_a_mean_with_two_names_is_shown_once(
-    keju: Keju, tmp_path: Path, name: str, other: str
+    keju: Keju, tmp_path: Path, name: str, other_mean: str
 ) -> None:
     RUNS.lay(RUNS[name], tmp_path, "http://127.0.0.1:9/v1")
     stored = json.loads((tmp_path / "runs" / name / "results.json").read_bytes())
     metrics = stored["benchmarks"][0]["metrics"]
-    assert metrics[other]["value"] == metrics["macro_accuracy"]["value"]
+    assert metrics[other_mean]["value"] == metrics["macro_accuracy"]["value"]
     assert keju("export", name, "-o", "r.md").code == 0
     table = re.findall(r"^\|.*\|$", (tmp_path / "r.md").read_text(), re.MULTILINE)
     assert sum("mean of the 14" in line or "mean over sub" in line for line in table) == 1
     assert keju("report", name, "-o", "r.html").code == 0
     names = re.findall(r'<code class="soft">(\w+)</code>', (tmp_path / "r.html").read_text())
     assert "macro_accuracy" in names
-    assert other not in names
+    assert other_mean not in names
     numbers = metrics_of(msgspec.convert(stored, Results))
     assert f"{name}/macro_accuracy" in numbers
-    assert f"{name}/{other}" not in numbers
+    assert f"{name}/{other_mean}" not in numbers
     scored = keju("score", name, "--json").json  # the key of earlier versions stays
-    assert other in scored["benchmarks"][0]["metrics"]
+    assert other_mean in scored["benchmarks"][0]["metrics"]
 
 
 def test_numbers_have_names_that_trackers_take() -> None:
@@ -203,11 +203,11 @@ def test_mlflow_gets_a_run_in_a_folder(
     assert ran.code == 0, ran.err
     client = mlflow.MlflowClient(tracking_uri=(tmp_path / "there").as_uri())
     experiment = client.get_experiment_by_name("keju")
-    (made,) = client.search_runs([experiment.experiment_id])
+    (tracked_run,) = client.search_runs([experiment.experiment_id])
     stored = json.loads((tmp_path / "runs" / "r" / "results.json").read_bytes())["benchmarks"][0]
-    assert made.data.metrics["demo/accuracy"] == stored["metrics"]["accuracy"]["value"]
-    assert made.data.params["model"] == "scripted"
-    assert "api_key" not in made.data.params
+    assert tracked_run.data.metrics["demo/accuracy"] == stored["metrics"]["accuracy"]["value"]
+    assert tracked_run.data.params["model"] == "scripted"
+    assert "api_key" not in tracked_run.data.params
 
 
 def test_python_writes_the_same(run: str, tmp_path: Path) -> None:
@@ -234,6 +234,6 @@ def test_a_page_of_results_is_not_counted_in_rows(keju: Keju, name: str) -> None
 )
 def test_a_folder_that_is_made_is_said(keju: Keju, command: tuple[str, ...]) -> None:
     keju("eval", "--model", "scripted", "--datasets", "demo", "--run-id", "one", "-q")
-    said = "keju: the folder a/b was not there, and was made\n"
-    assert said in keju(command[0], "one", *command[1:]).err
-    assert said not in keju(command[0], "one", *command[1:]).err
+    sentence = "keju: the folder a/b was not there, and was made\n"
+    assert sentence in keju(command[0], "one", *command[1:]).err
+    assert sentence not in keju(command[0], "one", *command[1:]).err

@@ -45,9 +45,9 @@ def test_time_is_forecast_from_an_earlier_run_that_asked_the_same(keju: Keju) ->
 
 def test_few_replies_tell_a_pace_where_no_run_has_more(keju: Keju) -> None:
     """Later runs that were stopped early do not hide them."""
-    one = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "1")
-    evaluate = (*one, "-q", "--no-report", "--run-id")
-    forecast = (*one, "--dry-run", "--json")
+    serial_eval = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "1")
+    evaluate = (*serial_eval, "-q", "--no-report", "--run-id")
+    forecast = (*serial_eval, "--dry-run", "--json")
     assert keju(*evaluate, "a", "--total", "4").code == 0
     assert keju(*evaluate, "b", "--budget", "requests=1").code == 4
     pace = keju(*forecast).json["pace"]
@@ -58,7 +58,7 @@ def test_few_replies_tell_a_pace_where_no_run_has_more(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [
         ("--protocol", "letters"),
         ("--generation-config", "max_tokens=7"),
@@ -67,10 +67,10 @@ def test_few_replies_tell_a_pace_where_no_run_has_more(keju: Keju) -> None:
     ],
 )
 def test_nothing_is_forecast_from_a_run_of_another_kind_or_where_nothing_is_left(
-    keju: Keju, other: tuple[str, ...]
+    keju: Keju, changes: tuple[str, ...]
 ) -> None:
     keju(*SITTING)
-    ran = keju(*TASK, *other, "--dry-run", "--json")
+    ran = keju(*TASK, *changes, "--dry-run", "--json")
     assert ran.code == 0, ran.err
     assert "pace" not in ran.json
 

@@ -52,9 +52,11 @@ def test_keju_sits_the_folder_as_bbh_and_says_that_it_is_not(keju: Keju, protoco
 def test_the_folder_and_the_benchmark_have_the_same_questions(keju: Keju) -> None:
     assert keju("fresh", *ARGS, "-o", "out").code == 0
     table = json.loads(Path("out/bbh/boolean_expressions.json").read_text())
-    own = {"seed": 7, "n": 4, "few_shot_num": 0, "subset_list": ["boolean_expressions"]}
-    shown = keju("show", "fresh_bbh", "--dataset-args", json.dumps({"fresh_bbh": own}), "--json")
-    assert table["examples"][0]["input"] in shown.json["input"][0]["content"]
+    exam_args = {"seed": 7, "n": 4, "few_shot_num": 0, "subset_list": ["boolean_expressions"]}
+    shown_exam = keju(
+        "show", "fresh_bbh", "--dataset-args", json.dumps({"fresh_bbh": exam_args}), "--json"
+    )
+    assert table["examples"][0]["input"] in shown_exam.json["input"][0]["content"]
 
 
 def test_fresh_questions_are_not_compared_with_others(keju: Keju) -> None:
@@ -69,9 +71,9 @@ def test_fresh_questions_are_not_compared_with_others(keju: Keju) -> None:
 def test_the_same_exam_may_be_written_again_and_nothing_else(keju: Keju) -> None:
     assert keju("fresh", *ARGS, "-o", "out").code == 0
     assert keju("fresh", *ARGS, "-o", "out").code == 0
-    other = keju("fresh", *ARGS[:4], "--seed", "8", "-n", "4", "-o", "out")
-    assert other.code == 2
-    assert "belongs to something else" in other.err
+    reseeded = keju("fresh", *ARGS[:4], "--seed", "8", "-n", "4", "-o", "out")
+    assert reseeded.code == 2
+    assert "belongs to something else" in reseeded.err
     Path("out/bbh/word_sorting.json").write_text("mine")
     edited = keju("fresh", *ARGS, "-o", "out")
     assert edited.code == 2
@@ -91,13 +93,13 @@ def test_chinese_questions_are_written_and_told_from_bbh(keju: Keju) -> None:
     ran = keju("fresh", "--subset", "boolean_expressions", "-n", "4", "--lang", "zh", "-o", "out")
     assert ran.code == 0
     assert "fresh_bbh" in ran.out
-    refused = keju("eval", "-m", "scripted", "--datasets", "bbh", "--data-dir", "out", "-q")
-    assert refused.code == 2
-    assert "'zh'" in refused.err
+    refusal = keju("eval", "-m", "scripted", "--datasets", "bbh", "--data-dir", "out", "-q")
+    assert refusal.code == 2
+    assert "'zh'" in refusal.err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--subset", "snarks"), "snarks"),
         (("--difficulty", "9"), "from 0.25 to 4"),
@@ -105,8 +107,8 @@ def test_chinese_questions_are_written_and_told_from_bbh(keju: Keju) -> None:
         (("--subset", "word_sorting", "--lang", "zh"), "no 'word_sorting' in the language 'zh'"),
     ],
 )
-def test_what_there_is_not_is_refused(keju: Keju, words: tuple[str, ...], told: str) -> None:
+def test_what_there_is_not_is_refused(keju: Keju, words: tuple[str, ...], message: str) -> None:
     ran = keju("fresh", *words, "-o", "out")
     assert ran.code == 2
-    assert told in ran.err
+    assert message in ran.err
     assert not Path("out").exists()

@@ -54,10 +54,10 @@ def test_the_next_command_is_told_and_works(keju: Keju, evaluate: Evaluate) -> N
     evaluate("few", "1", "--limit", "1")
     ran = keju("gate", "few", "--baseline", "base", "--margin", "0.05")
     lines = ran.out.splitlines()
-    told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    next_commands = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
     grow = ["keju", "eval", "--config", "runs/few/manifest.json", "--resume", "--limit", "10"]
-    assert told[:2] == [grow, ["keju", "compare", "base", "few"]]
-    assert [keju(*command[1:]).code for command in told] == [0, 0, 0]
+    assert next_commands[:2] == [grow, ["keju", "compare", "base", "few"]]
+    assert [keju(*command[1:]).code for command in next_commands] == [0, 0, 0]
     alone = keju("gate", "few", "--at-least", "0.5").out
     assert "keju audit few" in alone
 
@@ -82,7 +82,7 @@ def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, evaluate: Eval
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.05")
     assert "warning: one is its own baseline" in " ".join(ran.out.split())
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.01", "--json")
-    assert [each["code"] for each in ran.json["notices"]] == ["gate_itself", "compare_unread"]
+    assert [notice["code"] for notice in ran.json["notices"]] == ["gate_itself", "compare_unread"]
     assert ran.json["next"] == []
 
 
@@ -90,8 +90,8 @@ def test_a_score_is_gated_alone(keju: Keju, evaluate: Evaluate) -> None:
     evaluate("one", "1")
     (entry,) = keju("score", "one", "--json").json["benchmarks"]
     score = entry["metrics"]["accuracy"]["value"]
-    for least, code in ((score / 3, 0), (0.99, 1), (score - 0.01, 3)):
-        ran = keju("gate", "one", "--at-least", f"{least:.4f}", "--json")
+    for least_score, code in ((score / 3, 0), (0.99, 1), (score - 0.01, 3)):
+        ran = keju("gate", "one", "--at-least", f"{least_score:.4f}", "--json")
         assert ran.code == code, ran
         assert ran.json["gates"][0]["score"] == pytest.approx(score)
     assert ran.json["gates"][0]["needed"] > entry["n"]
@@ -100,11 +100,11 @@ def test_a_score_is_gated_alone(keju: Keju, evaluate: Evaluate) -> None:
     )
 
 
-def interrupted(name: str, left: float) -> None:
+def interrupted(name: str, kept_share: float) -> None:
     """Keep only the first replies of a run, as an interrupt would."""
     folder = Path("runs", name)
     lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "records.jsonl").write_bytes(b"".join(lines[: int(left * len(lines))]))
+    (folder / "records.jsonl").write_bytes(b"".join(lines[: int(kept_share * len(lines))]))
     (folder / "results.json").unlink()
 
 
@@ -112,18 +112,18 @@ def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(
     keju: Keju, evaluate: Evaluate
 ) -> None:
     evaluate("base", "1")
-    for name, left, code in (("half", 0.5, 3), ("most", 0.95, 0)):
+    for name, kept_share, code in (("half", 0.5, 3), ("most", 0.95, 0)):
         evaluate(name, "1")
-        interrupted(name, left)
-        for asked in (("--baseline", "base", "--margin", "0.1"), ("--at-least", "0.01")):
-            ran = keju("gate", name, *asked, "--json")
+        interrupted(name, kept_share)
+        for rule in (("--baseline", "base", "--margin", "0.1"), ("--at-least", "0.01")):
+            ran = keju("gate", name, *rule, "--json")
             assert ran.code == code, ran
-            assert "compare_unfinished" in {each["code"] for each in ran.json["notices"]}
+            assert "compare_unfinished" in {notice["code"] for notice in ran.json["notices"]}
             assert ("decide nothing" in ran.json["gates"][0]["conclusion"]) == (name == "half")
     turned = keju("gate", "base", "--baseline", "half", "--margin", "0.1", "--json")
     assert (turned.code, turned.json["gates"][0]["left_out"] > 0) == (3, True)
-    told = keju("compare", "base", "half", "--json").json["comparisons"][0]["warnings"]
-    assert any("is not finished" in text for text in told)
+    warnings = keju("compare", "base", "half", "--json").json["comparisons"][0]["warnings"]
+    assert any("is not finished" in text for text in warnings)
 
 
 def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(
@@ -136,10 +136,10 @@ def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(
     assert entry["n"] < keju("score", "base", "--json").json["benchmarks"][0]["n"]
     ran = keju("gate", "early", "--at-least", "0.01", "--json")
     assert (ran.code, ran.json["gates"][0]["left_out"]) == (0, 0)
-    codes = [each["code"] for each in ran.json["notices"]]
+    codes = [notice["code"] for notice in ran.json["notices"]]
     assert codes == ["compare_stopped", "compare_unread"]
-    told = keju("compare", "base", "early", "--json").json["comparisons"][0]["notices"]
-    assert "compare_stopped" in {each["code"] for each in told}
+    notices = keju("compare", "base", "early", "--json").json["comparisons"][0]["notices"]
+    assert "compare_stopped" in {notice["code"] for notice in notices}
 
 
 def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(
@@ -158,7 +158,7 @@ def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("one",), "nothing to decide"),
         (("one", "--baseline", "one"), "belong together"),
@@ -171,13 +171,13 @@ def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(
     ],
 )
 def test_what_cannot_be_gated_is_refused(
-    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], told: str
+    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], message: str
 ) -> None:
     evaluate("one", "1", "--limit", "1")
     if words[0] == "two":
         evaluate("two", "1", "--limit", "1", "--seed", "7")
     ran = keju("gate", *words)
-    assert (ran.code, told in ran.err) == (2, True), ran
+    assert (ran.code, message in ran.err) == (2, True), ran
 
 
 @pytest.mark.parametrize(("language", "points"), [("en", " points"), ("zh", " 个百分点")])
@@ -190,15 +190,15 @@ def test_a_score_and_its_limit_are_told_in_one_form(
     row = next(line for line in ran.out.splitlines() if "70.00" in line)
     amounts = re.findall(r"[\d.]+ %", row)
     assert (len(amounts), len(re.findall(r"\d\.\d\d", row))) == (5, 5), row
-    told = ran.out.splitlines()[-3]
-    assert len(re.findall(r"\d\.\d\d(?! %)", told)) == 0, told
-    assert "70.00 %" in told
+    score_line = ran.out.splitlines()[-3]
+    assert len(re.findall(r"\d\.\d\d(?! %)", score_line)) == 0, score_line
+    assert "70.00 %" in score_line
     ran = keju("gate", "wrong", "--baseline", "base", "--margin", "0.05", "--language", language)
     row = next(line for line in ran.out.splitlines() if "-5.00" in line)
     assert row.count(points) == 4, row
-    told = next(line for line in ran.out.splitlines()[4:] if "-5.00" in line)
-    assert f"-5.00{points}" in told
-    assert len(re.findall(rf"[+-]\d+\.\d\d(?!{points})", told)) == 0, told
+    score_line = next(line for line in ran.out.splitlines()[4:] if "-5.00" in line)
+    assert f"-5.00{points}" in score_line
+    assert len(re.findall(rf"[+-]\d+\.\d\d(?!{points})", score_line)) == 0, score_line
 
 
 @pytest.mark.parametrize("flag", ["--limit", "--total"])
@@ -207,35 +207,43 @@ def test_a_score_that_is_undecided_is_told_how_the_run_grows(
 ) -> None:
     evaluate("c1", "1", flag, "4")
     levels = [str(percent / 100) for percent in range(2, 90, 2)]
-    found = {least: keju("gate", "c1", "--at-least", least, "--json") for least in levels}
-    undecided = {least: ran for least, ran in found.items() if ran.code == 3}
-    least, ran = min(undecided.items(), key=lambda item: item[1].json["gates"][0]["needed"] or 999)
+    gates = {
+        least_score: keju("gate", "c1", "--at-least", least_score, "--json")
+        for least_score in levels
+    }
+    undecided = {least_score: ran for least_score, ran in gates.items() if ran.code == 3}
+    least_score, ran = min(
+        undecided.items(), key=lambda item: item[1].json["gates"][0]["needed"] or 999
+    )
     row = ran.json["gates"][0]
     assert row["n"] < row["needed"] <= 120
     grow, audit = ran.json["next"]
     assert grow.startswith(f"keju eval --config runs/c1/manifest.json --resume {flag} ")
     assert audit == "keju audit c1"
-    assert grow in keju("gate", "c1", "--at-least", least).out
+    assert grow in keju("gate", "c1", "--at-least", least_score).out
     assert keju(*shlex.split(grow)[1:], "-q", "--no-report").code == 0
-    assert keju("gate", "c1", "--at-least", least, "--json").json["gates"][0]["n"] >= row["needed"]
+    assert (
+        keju("gate", "c1", "--at-least", least_score, "--json").json["gates"][0]["n"]
+        >= row["needed"]
+    )
 
 
-@pytest.mark.parametrize(("flag", "each"), [("--limit", 1), ("--total", 6)])
+@pytest.mark.parametrize(("flag", "per_unit"), [("--limit", 1), ("--total", 6)])
 @pytest.mark.parametrize(
-    ("asked", "baseline", "grown"),
+    ("asked_units", "baseline", "grown"),
     [(1, None, ["few"]), (1, 2, ["few", "base"]), (1, 12, ["few"]), (12, 1, ["base"])],
 )
 def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     keju: Keju,
     evaluate: Evaluate,
     flag: str,
-    each: int,
-    asked: int,
+    per_unit: int,
+    asked_units: int,
     baseline: int | None,
     grown: list[str],
 ) -> None:
-    evaluate("base", "1", *(() if baseline is None else (flag, str(baseline * each))))
-    evaluate("few", "1", flag, str(asked * each))
+    evaluate("base", "1", *(() if baseline is None else (flag, str(baseline * per_unit))))
+    evaluate("few", "1", flag, str(asked_units * per_unit))
     gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
@@ -244,29 +252,29 @@ def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     assert [command.split("/")[1] for command in grow] == grown
     assert all(f"manifest.json --resume {flag} " in command for command in grow)
     assert compare == "keju compare base few"
-    shown = " ".join(keju(*gate).out.split())
-    assert all(command in shown for command in grow)
+    output = " ".join(keju(*gate).out.split())
+    assert all(command in output for command in grow)
     for command in grow:
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     assert keju(*gate).code == 0
 
 
 @pytest.mark.parametrize(
-    ("flag", "each", "grown"), [("--limit", 2, (30, 30)), ("--total", 12, (59, 177))]
+    ("flag", "per_unit", "grown"), [("--limit", 2, (30, 30)), ("--total", 12, (59, 177))]
 )
 def test_runs_that_share_some_subsets_grow_until_these_decide(
-    keju: Keju, evaluate: Evaluate, flag: str, each: int, grown: tuple[int, int]
+    keju: Keju, evaluate: Evaluate, flag: str, per_unit: int, grown: tuple[int, int]
 ) -> None:
     """Questions of a subset that only one of the runs asks decide nothing."""
-    evaluate("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(each))
-    some = '{"demo": {"size": 40, "subset_list": ["object_counting", "word_sorting"]}}'
-    evaluate("some", "1", "--dataset-args", some, flag, "10")
+    evaluate("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(per_unit))
+    two_subsets = '{"demo": {"size": 40, "subset_list": ["object_counting", "word_sorting"]}}'
+    evaluate("some", "1", "--dataset-args", two_subsets, flag, "10")
     gate = ("gate", "some", "--baseline", "all", "--margin", "0.05", "--json")
     ran = keju(*gate)
     (row,) = ran.json["gates"]
     assert (ran.code, row["n"], row["needed"], row["whole"]) == (3, 4, 59, 80)
-    own, base, *_ = ran.json["next"]
-    for command, size in zip((own, base), grown, strict=True):
+    own_command, base, *_ = ran.json["next"]
+    for command, size in zip((own_command, base), grown, strict=True):
         assert command.endswith(f" --resume {flag} {size}")
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     decided = keju(*gate)
@@ -289,8 +297,8 @@ def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
     gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
     ran = keju(*gate, "--json")
     assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
-    own, base, *_ = ran.json["next"]
-    for command in (own, base):
+    own_command, base, *_ = ran.json["next"]
+    for command in (own_command, base):
         assert command.endswith(" --resume --dataset-args demo.limit=10")
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     assert keju(*gate).code == 0
@@ -298,11 +306,11 @@ def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
 
 def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, evaluate: Evaluate) -> None:
     evaluate("base", "1", "--limit", "2")
-    for name, more in (
+    for name, flags in (
         ("total", ("--total", "12")),
         ("drawn", ("--limit", "2", "--sample", "random")),
     ):
-        evaluate(name, "1", *more)
+        evaluate(name, "1", *flags)
         ran = keju("gate", name, "--baseline", "base", "--margin", "0.05", "--json")
         assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
         assert [command.split()[1] for command in ran.json["next"]] == ["compare", "plan"]
@@ -320,15 +328,15 @@ def test_a_run_that_is_not_finished_is_told_how_to_go_on(keju: Keju, evaluate: E
     evaluate("half", "1")
     interrupted("half", 0.5)
     go_on = "keju eval --config runs/half/manifest.json --resume"
-    for asked in (("--at-least", "0.01"), ("--baseline", "base", "--margin", "0.1")):
-        ran = keju("gate", "half", *asked, "--json")
+    for rule in (("--at-least", "0.01"), ("--baseline", "base", "--margin", "0.1")):
+        ran = keju("gate", "half", *rule, "--json")
         assert (ran.code, ran.json["next"][0]) == (3, go_on)
-        assert "asks the questions that are not answered yet" in keju("gate", "half", *asked).out
+        assert "asks the questions that are not answered yet" in keju("gate", "half", *rule).out
     turned = keju("gate", "base", "--baseline", "half", "--margin", "0.1", "--json")
     assert turned.json["next"][0] == go_on
     assert keju(*shlex.split(go_on)[1:], "-q", "--no-report").code == 0
-    done = keju("gate", "half", *asked, "--json")
-    assert (done.code, done.json["next"]) == (0, ["keju compare base half"])
+    finished = keju("gate", "half", *rule, "--json")
+    assert (finished.code, finished.json["next"]) == (0, ["keju compare base half"])
 
 
 def test_a_run_with_a_key_is_told_to_give_it_again(
@@ -336,7 +344,7 @@ def test_a_run_with_a_key_is_told_to_give_it_again(
 ) -> None:
     key = "sk-a-key-that-is-not-shown"
     with FaultyEndpoint(Plan(key=key, answers="The answer is A.")) as endpoint:
-        where = (
+        model_flags = (
             "--model",
             "m",
             "--api-url",
@@ -346,8 +354,8 @@ def test_a_run_with_a_key_is_told_to_give_it_again(
             "--run-id",
             "half",
         )
-        more = ("--api-key", key, "--budget", "requests=20", "--quiet", "--no-report")
-        assert keju("eval", *where, *more).code == 4
+        flags = ("--api-key", key, "--budget", "requests=20", "--quiet", "--no-report")
+        assert keju("eval", *model_flags, *flags).code == 4
     go_on = "keju eval --config runs/half/manifest.json --resume"
     ran = keju("gate", "half", "--at-least", "0.01", "--json")
     assert ran.json["next"][0] == f"{go_on} --api-key YOUR_KEY"
@@ -366,13 +374,15 @@ def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(
         part = ("--limit", "4", "--seed", seed)
         evaluate(f"first{seed}", "1", *part, exams=("bbh",))
         evaluate(f"drawn{seed}", "1", *part, "--sample", "random", exams=("bbh",))
-    first = keju("gate", "first1", "--baseline", "first2", *gate)
-    assert (first.code, "--resume --limit" in first.json["next"][0]) == (3, True), first
-    assert "gate_other_draw" not in {each["code"] for each in first.json["notices"]}
-    drawn = keju("gate", "drawn1", "--baseline", "drawn2", *gate)
-    (told,) = [text for text in drawn.json["warnings"] if "in different ways" in text]
-    assert (drawn.code, "(--seed 1 and --seed 2)" in told) == (3, True)
-    assert not any("--resume" in command for command in drawn.json["next"])
+    first_gate = keju("gate", "first1", "--baseline", "first2", *gate)
+    assert (first_gate.code, "--resume --limit" in first_gate.json["next"][0]) == (3, True), (
+        first_gate
+    )
+    assert "gate_other_draw" not in {notice["code"] for notice in first_gate.json["notices"]}
+    random_gate = keju("gate", "drawn1", "--baseline", "drawn2", *gate)
+    (warning,) = [text for text in random_gate.json["warnings"] if "in different ways" in text]
+    assert (random_gate.code, "(--seed 1 and --seed 2)" in warning) == (3, True)
+    assert not any("--resume" in command for command in random_gate.json["next"])
 
 
 def test_an_exam_without_more_questions_is_said_to_have_none(
@@ -383,8 +393,10 @@ def test_an_exam_without_more_questions_is_said_to_have_none(
     gate = ("gate", "other", "--baseline", "base", "--margin", "0.02")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
-    (told,) = [each for each in ran.json["notices"] if each["code"] == "gate_no_more_asked"]
-    assert (ran.code, row["needed"] > told["values"]["whole"] == row["n"]) == (3, True)
+    (no_more_notice,) = [
+        notice for notice in ran.json["notices"] if notice["code"] == "gate_no_more_asked"
+    ]
+    assert (ran.code, row["needed"] > no_more_notice["values"]["whole"] == row["n"]) == (3, True)
     assert ran.json["next"] == ["keju compare base other"]
     assert f"bbh has {row['n']} questions in the subsets that these runs ask" in keju(*gate).out
 
@@ -398,11 +410,11 @@ def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(
     ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
     (row,) = ran.json["gates"]
     assert (ran.code, row["needed"]) == (3, 149)
-    assert "gate_makes_more" in {each["code"] for each in ran.json["notices"]}
-    own, base, gate, compare, plan = ran.json["next"]
-    assert "--dataset-args demo.size=25 --run-id same-25" in own
+    assert "gate_makes_more" in {notice["code"] for notice in ran.json["notices"]}
+    own_command, base, gate, compare, plan = ran.json["next"]
+    assert "--dataset-args demo.size=25 --run-id same-25" in own_command
     assert "--dataset-args demo.size=25 --run-id base-25" in base
-    for command in (own, base):
+    for command in (own_command, base):
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     decided = keju(*shlex.split(gate)[1:], "--json")
     assert (decided.code, decided.json["gates"][0]["n"]) == (0, 150)
@@ -417,31 +429,31 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
     keju: Keju, evaluate: Evaluate
 ) -> None:
     """By commands that ask all the questions that are made."""
-    for name, more in (("base", ("--limit", "18")), ("same", ("--total", "100"))):
-        evaluate(name, "1", *more)
+    for name, flags in (("base", ("--limit", "18")), ("same", ("--total", "100"))):
+        evaluate(name, "1", *flags)
     ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
-    own, base, gate, *_ = ran.json["next"]
-    assert "--dataset-args demo.size=25 --total 150 --run-id same-25" in own
+    own_command, base, gate, *_ = ran.json["next"]
+    assert "--dataset-args demo.size=25 --total 150 --run-id same-25" in own_command
     assert "--dataset-args demo.size=25 --limit 25 --run-id base-25" in base
-    (told,) = [text for text in ran.json["warnings"] if "demo.size" in text]
-    assert "the number of questions of each subset" in told
-    for command in (own, base):
+    (warning,) = [text for text in ran.json["warnings"] if "demo.size" in text]
+    assert "the number of questions of each subset" in warning
+    for command in (own_command, base):
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     assert keju(*shlex.split(gate)[1:], "--json").json["gates"][0]["n"] == 150
-    made = ("--dataset-args", '{"fresh_bbh": {"n": 2}}')
-    evaluate("two", "1", *made, exams=("demo", "fresh_bbh"))
-    evaluate("two-base", "1", *made, exams=("demo", "fresh_bbh"))
-    both = keju("gate", "two", "--baseline", "two-base", "--margin", "0.02", "--json")
-    own, base, gate, *_ = both.json["next"]
-    for command in (own, base):
+    size_args = ("--dataset-args", '{"fresh_bbh": {"n": 2}}')
+    evaluate("two", "1", *size_args, exams=("demo", "fresh_bbh"))
+    evaluate("two-base", "1", *size_args, exams=("demo", "fresh_bbh"))
+    two_exams = keju("gate", "two", "--baseline", "two-base", "--margin", "0.02", "--json")
+    own_command, base, gate, *_ = two_exams.json["next"]
+    for command in (own_command, base):
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
-    again = keju(*shlex.split(gate)[1:], "--json").json
-    for before, after in zip(both.json["gates"], again["gates"], strict=True):
+    larger = keju(*shlex.split(gate)[1:], "--json").json
+    for before, after in zip(two_exams.json["gates"], larger["gates"], strict=True):
         assert after["n"] >= before["needed"] > before["n"]
 
 
 @pytest.mark.parametrize(
-    ("exams", "more", "asked"),
+    ("exams", "flags", "limit_flag"),
     [
         (("demo",), ("--limit", "20"), "--limit 25"),
         (("demo",), ("--limit", "99"), "--limit 25"),
@@ -450,17 +462,17 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
     ],
 )
 def test_a_limit_that_lets_all_through_does_not_hold_back_what_is_made_beside(
-    keju: Keju, evaluate: Evaluate, exams: tuple[str, ...], more: tuple[str, ...], asked: str
+    keju: Keju, evaluate: Evaluate, exams: tuple[str, ...], flags: tuple[str, ...], limit_flag: str
 ) -> None:
     for name in ("base", "same"):
-        evaluate(name, "1", *more, exams=exams)
+        evaluate(name, "1", *flags, exams=exams)
     gated = ("gate", "same", "--baseline", "base", "--margin", "0.02", "--json", "--datasets")
     ran = keju(*gated, "demo")
     (row,) = ran.json["gates"]
     assert (ran.code, row["n"], row["needed"]) == (3, 120, 149)
-    own, base, gate, *_ = ran.json["next"]
-    for command in (own, base):
-        assert f"--dataset-args demo.size=25 {asked} --run-id " in command
+    own_command, base, gate, *_ = ran.json["next"]
+    for command in (own_command, base):
+        assert f"--dataset-args demo.size=25 {limit_flag} --run-id " in command
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     decided = keju(*shlex.split(gate)[1:], "--json", "--datasets", "demo")
     assert (decided.code, decided.json["gates"][0]["n"]) == (0, 150)
@@ -478,13 +490,16 @@ def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(
     (row,) = ran.json["gates"]
     plan = shlex.split(ran.json["next"][-1])[1:]
     assert plan[0] == "plan"
-    made = keju(*plan, "--json").json
-    assert (made["goal"], made["questions"]) == ("margin", row["planned"])
-    assert (made["questions_in_general"], made["seen"]) == (row["planned"], row["value"])
+    power_plan = keju(*plan, "--json").json
+    assert (power_plan["goal"], power_plan["questions"]) == ("margin", row["planned"])
+    assert (power_plan["questions_in_general"], power_plan["seen"]) == (
+        row["planned"],
+        row["value"],
+    )
     pair = keju("compare", "base", "other", "--json").json["comparisons"][0]
-    assert made["discordance_from"] == "measured"
-    assert made["discordance"] == (pair["arm_only"] + pair["base_only"]) / pair["n"]
-    assert row["conclusion"] in made["warnings"]
+    assert power_plan["discordance_from"] == "measured"
+    assert power_plan["discordance"] == (pair["arm_only"] + pair["base_only"]) / pair["n"]
+    assert row["conclusion"] in power_plan["warnings"]
     assert row["conclusion"] in keju(*plan).out
 
 
@@ -501,27 +516,29 @@ def test_a_plan_decides_as_the_gate_does(
     evaluate("few", "1", "--limit", "1")
     gated = keju("gate", run, "--baseline", "base", "--margin", "0.05", "--json")
     (row,) = gated.json["gates"]
-    made = keju(
+    power_plan = keju(
         "plan", row["exam"], "--pilot", run, "--baseline", "base", "--margin", "0.05", "--json"
     )
-    assert (gated.code, made.code) == (code, 0)
-    assert row["conclusion"] in made.json["warnings"]
-    assert made.json["questions_in_general"] == (row["n"] if verdict else row["planned"])
-    assert any("would decide" in text for text in made.json["warnings"]) is (not verdict)
+    assert (gated.code, power_plan.code) == (code, 0)
+    assert row["conclusion"] in power_plan.json["warnings"]
+    assert power_plan.json["questions_in_general"] == (row["n"] if verdict else row["planned"])
+    assert any("would decide" in text for text in power_plan.json["warnings"]) is (not verdict)
 
 
 def test_several_exams_are_gated_with_holms_p(keju: Keju, evaluate: Evaluate) -> None:
     """A score that passes alone by little does not pass as one of two that are tried."""
     evaluate("r", "1", exams=("bbh", "demo"))
     rows = keju("gate", "r", "--at-least", "0.5", "--json").json["gates"]
-    first = max(rows, key=lambda row: row["low"])
-    least = f"{first['low'] - 1e-4:.6f}"
-    alone = keju("gate", "r", "--at-least", least, "--datasets", first["exam"], "--json")
+    best_row = max(rows, key=lambda row: row["low"])
+    least_score = f"{best_row['low'] - 1e-4:.6f}"
+    alone = keju("gate", "r", "--at-least", least_score, "--datasets", best_row["exam"], "--json")
     assert (alone.code, alone.json["verdict"]) == (0, "pass")
-    both = keju("gate", "r", "--at-least", least, "--json")
-    (row,) = (each for each in both.json["gates"] if each["exam"] == first["exam"])
+    two_exams = keju("gate", "r", "--at-least", least_score, "--json")
+    (row,) = (
+        gate_row for gate_row in two_exams.json["gates"] if gate_row["exam"] == best_row["exam"]
+    )
     assert row["p"] <= 0.05 < row["p_holm"]
-    assert (both.code, row["verdict"]) == (3, "inconclusive")
+    assert (two_exams.code, row["verdict"]) == (3, "inconclusive")
     assert row["needed"] > row["n"]
 
 
@@ -532,8 +549,8 @@ def test_replies_without_an_answer_are_told_of_with_a_least_score_too(
     ran = keju("gate", "mute", "--at-least", "0.5")
     assert "keju audit mute shows which, and why" in ran.out
     evaluate("base")
-    both = keju("gate", "mute", "--baseline", "base", "--margin", "0.05", "--at-least", "0.5")
-    assert both.out.count("keju audit mute shows which, and why") == 1
+    both_rules = keju("gate", "mute", "--baseline", "base", "--margin", "0.05", "--at-least", "0.5")
+    assert both_rules.out.count("keju audit mute shows which, and why") == 1
 
 
 def test_an_undecided_score_says_how_many_questions_there_are(
@@ -544,8 +561,8 @@ def test_an_undecided_score_says_how_many_questions_there_are(
     row = keju("gate", "base", "--at-least", "0.28", "--json").json["gates"][0]
     ran = keju("gate", "base", "--at-least", "0.28")
     assert row["needed"] > 1000 > row["whole"]
-    told = f"about {row['needed']:,} questions would decide, more than the {row['whole']} that"
-    assert told in ran.out
+    sentence = f"about {row['needed']:,} questions would decide, more than the {row['whole']} that"
+    assert sentence in ran.out
     assert "value tested" in ran.out
     assert "gated" not in ran.out
 
@@ -555,30 +572,30 @@ def test_runs_that_are_not_comparable_are_told_the_command_that_shows_all_that_d
 ) -> None:
     evaluate("one", "1", "--limit", "1")
     evaluate("two", "1", "--limit", "1", "--seed", "7")
-    refused = keju("gate", "two", "--baseline", "one", "--margin", "0.1").err
-    assert "; keju diff one two shows all that differs" in refused
-    shown = keju("compare", "one", "two").out
-    assert "  keju diff one two  # all that differs between them" in shown
+    refusal = keju("gate", "two", "--baseline", "one", "--margin", "0.1").err
+    assert "; keju diff one two shows all that differs" in refusal
+    output = keju("compare", "one", "two").out
+    assert "  keju diff one two  # all that differs between them" in output
     assert keju("diff", "one", "two").code == 0
 
 
 @pytest.mark.parametrize(
-    ("language", "told"),
+    ("language", "message"),
     [
         ("en", "means over questions; the headline of bbh is another mean: mean of 23 tasks"),
         ("zh", "这里的得分是全部题目的均值；bbh 的主指标是另一个均值：23 个任务的平均"),
     ],
 )
 def test_the_mean_that_is_tested_is_told_where_the_headline_is_another(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, language: str, told: str
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, language: str, message: str
 ) -> None:
     monkeypatch.setenv("KEJU_LANGUAGE", language)
     bbh = ("eval", "-m", "scripted", "--datasets", "bbh", "--data-dir", str(HERE / "data"), "-q")
     for protocol in ("paper", "evalscope"):
         assert keju(*bbh, "--protocol", protocol, "--run-id", protocol).code == 0
-        shown = [
+        pages = [
             keju("compare", protocol, protocol).out,
             keju("gate", protocol, "--at-least", "0.1").out,
         ]
-        for page in shown:
-            assert (told in " ".join(page.split())) == (protocol == "paper")
+        for page in pages:
+            assert (message in " ".join(page.split())) == (protocol == "paper")

@@ -43,9 +43,9 @@ def test_n_is_what_was_graded_in_results_tables_and_pages(keju: Keju, stored: Pa
     assert (accuracy["value"], accuracy["n"]) == (1.0, 1)
     for row in (entry, *entry["subsets"]):
         assert (row["n"], row["ungraded"]) == (1, 2)
-    shown = keju("score", "r").out
-    assert not re.search(r"100\.00 %.*\b3\b", shown), shown
-    assert f"n {SHOWN}" in shown
+    output = keju("score", "r").out
+    assert not re.search(r"100\.00 %.*\b3\b", output), output
+    assert f"n {SHOWN}" in output
     assert SHOWN in keju("export", "r", "--format", "markdown").out.replace("\\", "")
     assert SHOWN in (stored / "report.html").read_text("utf-8")
     run_index = RunIndex(stored.parent)

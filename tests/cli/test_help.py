@@ -30,8 +30,8 @@ ENGLISH_PROSE = re.compile(
 )
 
 
-def page_of(keju: Keju, page: str, *more: str) -> str:
-    ran = keju(*page.split(), "--help", *more)
+def page_of(keju: Keju, page: str, *flags: str) -> str:
+    ran = keju(*page.split(), "--help", *flags)
     assert (ran.code, ran.err) == (0, "")
     return ran.out
 
@@ -45,13 +45,15 @@ def test_every_flag_and_command_has_its_chinese_text_and_nothing_else_has_one() 
     """To mend it, add the name to the section "help" of messages/zh/cli.json."""
     help_texts = store.texts("zh", "help")
     panels = {entry.panel for entry in ENTRIES} | {row.panel for row in OPTIONS.values()}
-    wanted = {f"flag.{name}" for name in OPTIONS}
-    wanted |= {f"command.{name}" for name in COMMANDS} | {f"line.{each.name}" for each in ENTRIES}
-    wanted |= {f"panel.{title}" for title in panels | {"Commands"}}
-    wanted |= {f"kind.{kind.spelling.partition(':')[0]}" for kind in KINDS}
-    wanted |= {f"weights.{name}" for name in weights.ALL_WEIGHTS}
-    assert wanted - set(help_texts) == set()
-    assert set(help_texts) - wanted == set()
+    wanted_keys = {f"flag.{name}" for name in OPTIONS}
+    wanted_keys |= {f"command.{name}" for name in COMMANDS} | {
+        f"line.{metadata_entry.name}" for metadata_entry in ENTRIES
+    }
+    wanted_keys |= {f"panel.{title}" for title in panels | {"Commands"}}
+    wanted_keys |= {f"kind.{kind.spelling.partition(':')[0]}" for kind in KINDS}
+    wanted_keys |= {f"weights.{name}" for name in weights.ALL_WEIGHTS}
+    assert wanted_keys - set(help_texts) == set()
+    assert set(help_texts) - wanted_keys == set()
     assert [name for name, text in help_texts.items() if not CHINESE.search(text)] == []
 
 
@@ -102,9 +104,9 @@ def test_every_command_speaks_the_language_that_it_is_given(
 def test_examples_are_commands_of_a_shell(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for name, command in COMMANDS.items():
-        shown = page_of(keju, name).partition("Examples:")[2].replace("\\\n", "")
-        told = [shlex.split(line) for line in shown.splitlines() if line.strip()]
-        assert told == [shlex.split(example) for example in command.examples]
+        examples = page_of(keju, name).partition("Examples:")[2].replace("\\\n", "")
+        shown_commands = [shlex.split(line) for line in examples.splitlines() if line.strip()]
+        assert shown_commands == [shlex.split(example) for example in command.examples]
 
 
 def test_a_page_without_colours_holds_no_escapes(keju: Keju) -> None:
@@ -132,7 +134,7 @@ def test_lines_break_where_each_language_may_be_broken(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("eval --limit x", "--limit needs a number, not 'x'"),
         ("eval --repeats 1.5", "--repeats needs a whole number, not '1.5'"),
@@ -155,17 +157,17 @@ def test_lines_break_where_each_language_may_be_broken(
     ],
 )
 def test_what_is_wrong_with_the_words_is_told_in_both_languages(
-    keju: Keju, words: str, told: str
+    keju: Keju, words: str, message: str
 ) -> None:
     ran = keju(*words.split())
     assert (ran.code, ran.out) == (2, "")
-    assert told in ran.err
-    own = keju("--language", "zh", *words.split())
-    assert own.code == 2
-    assert CHINESE.search(own.err)
-    assert ENGLISH_PROSE.findall(own.err) == []
+    assert message in ran.err
+    chinese_run = keju("--language", "zh", *words.split())
+    assert chinese_run.code == 2
+    assert CHINESE.search(chinese_run.err)
+    assert ENGLISH_PROSE.findall(chinese_run.err) == []
     if words != "data":  # a group alone shows its commands first
-        assert len(own.err.splitlines()) == 1
+        assert len(chinese_run.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -180,11 +182,11 @@ def test_a_command_says_as_much_in_both_languages(
     assert lengths[0] == lengths[1]
 
 
-@pytest.mark.parametrize(("language", "told"), [("en", "notwith"), ("zh", "不能与")])
-def test_flags_that_exclude_each_other_say_so(keju: Keju, language: str, told: str) -> None:
+@pytest.mark.parametrize(("language", "label"), [("en", "notwith"), ("zh", "不能与")])
+def test_flags_that_exclude_each_other_say_so(keju: Keju, language: str, label: str) -> None:
     page = keju("--language", language, "eval", "--help").out
-    shown = "".join(page.replace("│", "").split())  # lines end anywhere in Chinese
-    assert f"{told}--total" in shown
-    assert f"{told}--limit" in shown
+    compact_page = "".join(page.replace("│", "").split())  # lines end anywhere in Chinese
+    assert f"{label}--total" in compact_page
+    assert f"{label}--limit" in compact_page
     ran = keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--total", "2")
     assert (ran.code, "cannot be used together" in ran.err) == (2, True)

@@ -42,7 +42,7 @@ def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
 
 
 @pytest.mark.parametrize(
-    ("given", "pasted"),
+    ("arguments", "pasted"),
     [
         (
             ("--dataset-args", "demo.subset_list=[word_sorting,", "dyck_languages]"),
@@ -64,24 +64,24 @@ def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_settings_in_several_words_are_told_the_one_value_that_holds_them(
-    keju: Keju, given: tuple[str, ...], pasted: str, language: str
+    keju: Keju, arguments: tuple[str, ...], pasted: str, language: str
 ) -> None:
-    ran = keju("--language", language, *SITTING, *given)
+    ran = keju("--language", language, *SITTING, *arguments)
     assert (ran.code, pasted in ran.err, "--datasets" in ran.err) == (2, True, False), ran.err
     assert keju(*SITTING, "--dry-run", *shlex.split(pasted)).code == 0
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         ("--dataset-args", "{demo:", "{limit:", "1}}"),
         ("--dataset-args", "{}", "--dataset-args", '{"demo": {"shuffle": true}}'),
     ],
 )
 def test_settings_that_cannot_be_put_together_are_told_the_form(
-    keju: Keju, given: tuple[str, ...]
+    keju: Keju, arguments: tuple[str, ...]
 ) -> None:
-    assert "--dataset-args 'NAME.KEY=VALUE,NAME.KEY=VALUE'" in keju(*SITTING, *given).err
+    assert "--dataset-args 'NAME.KEY=VALUE,NAME.KEY=VALUE'" in keju(*SITTING, *arguments).err
 
 
 def test_an_exam_after_settings_is_no_piece_of_them(keju: Keju) -> None:
@@ -169,7 +169,7 @@ def test_a_subset_in_place_of_an_exam_is_told_how_to_choose_it(keju: Keju, name:
 
 
 @pytest.mark.parametrize(
-    ("model", "meant"),
+    ("model", "suggestion"),
     [
         ("embeded", "embedded"),
         ("Embedded", "embedded"),
@@ -185,13 +185,13 @@ def test_a_subset_in_place_of_an_exam_is_told_how_to_choose_it(keju: Keju, name:
     ],
 )
 def test_a_model_without_an_address_that_is_nearly_a_local_one(
-    keju: Keju, tmp_path: Path, model: str, meant: str
+    keju: Keju, tmp_path: Path, model: str, suggestion: str
 ) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "config.json").write_text("{}")
     command = ("eval", "--datasets", "demo", "--dry-run", "--model", model)
     ran = keju(*command)
-    assert (ran.code, f"did you mean '{meant}'?" in ran.err) == (2, True), ran.err
+    assert (ran.code, f"did you mean '{suggestion}'?" in ran.err) == (2, True), ran.err
     assert "--api-url" in ran.err
     assert keju(*command, "--api-url", "http://127.0.0.1:1/v1").code == 0  # any name is one there
 
@@ -202,7 +202,7 @@ def test_a_model_that_is_like_none_here_needs_an_address(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "meant"),
+    ("argv", "suggestion"),
     [
         ((*SITTING, "--sample", "frist"), "first"),
         ((*SITTING, "--order", "randm"), "random"),
@@ -220,24 +220,24 @@ def test_a_model_that_is_like_none_here_needs_an_address(keju: Keju) -> None:
     ],
 )
 def test_a_name_out_of_a_list_is_told_the_nearest(
-    keju: Keju, argv: tuple[str, ...], meant: str
+    keju: Keju, argv: tuple[str, ...], suggestion: str
 ) -> None:
     keju(*SITTING, "--run-id", "monday")
     ran = keju(*argv)
-    assert (ran.code, f"did you mean '{meant}'?" in ran.err) == (2, True), ran.err
+    assert (ran.code, f"did you mean '{suggestion}'?" in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_new_benchmark_is_told_how_it_is_installed_and_sat(keju: Keju, language: str) -> None:
     ran = keju("--language", language, "init", "benchmark", "chess", "--dir", "my exams")
     steps = [shlex.split(line, comments=True) for line in ran.out.splitlines() if line[:2] == "  "]
-    pip, show, named, placed = steps
+    pip, show, named_command, placed = steps
     assert pip == ["pip", "install", "-e", "./my exams"]
     assert show == ["keju", "show", "chess"]
     assert (Path(pip[-1]) / "pyproject.toml").is_file()
     ran = keju(*placed[1:], "-q", "--json")
     assert (ran.code, ran.json["benchmarks"][0]["name"]) == (0, "chess"), ran.err
-    ran = keju(*named[1:])  # it is not installed yet
+    ran = keju(*named_command[1:])  # it is not installed yet
     assert (ran.code, shlex.join(pip) in ran.err) == (2, True), ran.err
     ran = keju("eval", "-m", "scripted", "--datasets", "./my exams")
     assert (ran.code, "pip install -e 'my exams'" in ran.err) == (2, True), ran.err
@@ -255,15 +255,15 @@ def test_list_alone_says_what_can_be_listed(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("what", ["benchmarks", "subsets", "protocols", "models", "runs"])
-def test_below_a_table_stands_what_to_do_with_it(keju: Keju, what: str, language: str) -> None:
+@pytest.mark.parametrize("list_kind", ["benchmarks", "subsets", "protocols", "models", "runs"])
+def test_below_a_table_stands_what_to_do_with_it(keju: Keju, list_kind: str, language: str) -> None:
     keju(*SITTING, "--run-id", "monday")
-    more = ("--benchmark", "demo") if what in ("subsets", "protocols") else ()
-    ran = keju("--language", language, "list", what, *more)
+    extra_flags = ("--benchmark", "demo") if list_kind in ("subsets", "protocols") else ()
+    ran = keju("--language", language, "list", list_kind, *extra_flags)
     (command,) = re.findall(r"keju .*", ran.err)
     assert "keju" not in ran.out.split()  # a program that reads the table gets the table alone
-    done = keju(*shlex.split(command)[1:])
-    assert done.code == 0, done.err
+    executed = keju(*shlex.split(command)[1:])
+    assert executed.code == 0, executed.err
 
 
 def test_no_runs_yet_says_how_to_make_one(keju: Keju) -> None:
@@ -281,8 +281,8 @@ def test_listed_runs_name_their_arms_and_the_newest_is_the_next_step(keju: Keju)
     assert re.search(r"plain \d+\.\d\d %, other \d+\.\d\d %", ran.out)
     assert " 1,200 " in ran.out
     assert "keju report b-newer" in ran.err
-    first = keju("list", "runs", "--json").json["runs"][0]
-    assert [type(score) for score in first["scores"]] == [float, float]
+    first_listed = keju("list", "runs", "--json").json["runs"][0]
+    assert [type(score) for score in first_listed["scores"]] == [float, float]
 
 
 def test_completion_alone_prints_a_line_for_each_shell(keju: Keju) -> None:
@@ -332,13 +332,13 @@ def test_a_setting_with_keys_names_the_form_that_is_taken(
 def test_a_resumed_run_is_told_of_by_paths_as_they_are_typed_here(
     keju: Keju, tmp_path: Path, place: str
 ) -> None:
-    first = keju(*SITTING[:-1], "--run-id", "monday", "--work-dir", place)
-    told = first.out.partition("run folder: ")[2]
-    assert told.startswith(f"{place}/monday\nreport: {place}/monday/report.html\n")
+    first_run = keju(*SITTING[:-1], "--run-id", "monday", "--work-dir", place)
+    printed_folder = first_run.out.partition("run folder: ")[2]
+    assert printed_folder.startswith(f"{place}/monday\nreport: {place}/monday/report.html\n")
     for file in (f"{place}/monday/manifest.json", f"{tmp_path}/{place}/monday/manifest.json"):
-        again = keju("eval", "--config", file, "--resume", "-q")
-        assert again.out.partition("run folder: ")[2] == told
-        commands = re.findall(r"  keju (.*?)(?:  #|$)", told, re.MULTILINE)
+        resumed = keju("eval", "--config", file, "--resume", "-q")
+        assert resumed.out.partition("run folder: ")[2] == printed_folder
+        commands = re.findall(r"  keju (.*?)(?:  #|$)", printed_folder, re.MULTILINE)
         assert all(keju(*shlex.split(command)).code == 0 for command in commands)
 
 
@@ -356,26 +356,26 @@ def _next_command(err: str) -> str:
     return next(line for line in err.splitlines() if line.startswith("  keju ")).strip()
 
 
-@pytest.mark.parametrize("what", ["protocols", "subsets"])
+@pytest.mark.parametrize("list_kind", ["protocols", "subsets"])
 def test_the_command_below_a_list_of_all_exams_needs_no_data_where_none_is_named(
-    keju: Keju, what: str
+    keju: Keju, list_kind: str
 ) -> None:
-    _, *words = shlex.split(_next_command(keju("list", what).err))
+    _, *words = shlex.split(_next_command(keju("list", list_kind).err))
     assert keju(*words, *(["--dry-run"] if words[0] == "eval" else [])).code == 0
 
 
-@pytest.mark.parametrize("what", ["protocols", "subsets"])
+@pytest.mark.parametrize("list_kind", ["protocols", "subsets"])
 def test_the_command_below_a_list_of_one_exam_names_the_data_that_is_not_there(
-    keju: Keju, what: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    keju: Keju, list_kind: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    err = keju("list", what, "--benchmark", "bbh").err
+    err = keju("list", list_kind, "--benchmark", "bbh").err
     command = _next_command(err)
     assert command.endswith(" --data-dir DIR")
     assert "DIR is your folder of data" in err
     _, *words = shlex.split(command.replace(" DIR", f" {data_dir}"))
     assert keju(*words, *(["--dry-run"] if words[0] == "eval" else [])).code == 0
     monkeypatch.setenv("KEJU_DATA_DIR", str(data_dir))
-    assert "--data-dir" not in keju("list", what, "--benchmark", "bbh").err
+    assert "--data-dir" not in keju("list", list_kind, "--benchmark", "bbh").err
 
 
 def test_the_command_below_a_list_of_an_own_exam_names_its_path(keju: Keju, tmp_path: Path) -> None:
@@ -438,13 +438,13 @@ def test_the_stand_in_says_that_it_can_use_calculators_alone(
         "server.run()\n"
     )
     server = {"name": "s", "command": "{python}", "args": ["server.py"]}
-    for subset, told in (("word_sorting", True), ("multistep_arithmetic", False)):
+    for subset, is_warned in (("word_sorting", True), ("multistep_arithmetic", False)):
         args = {"demo": {"subset_list": [subset]}}
         task = {"model": "scripted", "datasets": ["demo"], "dataset_args": args, "limit": 1}
         task["arms"] = [{"name": "own", "servers": [server]}]
         (tmp_path / f"{subset}.json").write_text(json.dumps(task))
         ran = keju("--language", language, "run", "-c", f"{subset}.json", "-q")
-        assert (ran.code, "--model NAME --api-url URL" in ran.err) == (0, told), ran.err
+        assert (ran.code, "--model NAME --api-url URL" in ran.err) == (0, is_warned), ran.err
 
 
 def test_a_run_in_place_of_an_exam_is_told_apart_from_one(keju: Keju) -> None:
@@ -457,7 +457,7 @@ def test_a_run_in_place_of_an_exam_is_told_apart_from_one(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "pasted"),
+    ("arguments", "pasted"),
     [
         (("scripted", "demo"), "--model scripted --datasets demo"),
         (("demo", "scripted"), "--model scripted --datasets demo"),
@@ -468,7 +468,7 @@ def test_a_run_in_place_of_an_exam_is_told_apart_from_one(keju: Keju) -> None:
     ],
 )
 def test_a_model_and_exams_without_flags_are_told_both(
-    keju: Keju, given: tuple[str, ...], pasted: str
+    keju: Keju, arguments: tuple[str, ...], pasted: str
 ) -> None:
-    ran = keju("eval", *given)
+    ran = keju("eval", *arguments)
     assert (ran.code, f"write {pasted}" in ran.err) == (2, True), ran.err

@@ -74,21 +74,21 @@ def test_an_export_to_a_terminal_cannot_drive_it_and_a_file_is_exact(keju: Keju)
     evaluate(keju)
     words = [sys.executable, "-m", "keju", "export", "r", "--work-dir", "runs", "--format", "csv"]
     assert OBEYED in subprocess.run(words, capture_output=True, check=True).stdout.decode()
-    own, terminal = pty.openpty()
+    controller, terminal = pty.openpty()
     subprocess.run(words, stdout=terminal, stderr=subprocess.DEVNULL, check=True)
     os.close(terminal)
-    with os.fdopen(own, "rb") as stream:
-        shown = stream.read1(65536).decode()
-    assert "31m" in shown
-    assert not set(OBEYED) - {*"a31mb"} & set(shown)
+    with os.fdopen(controller, "rb") as stream:
+        screen_text = stream.read1(65536).decode()
+    assert "31m" in screen_text
+    assert not set(OBEYED) - {*"a31mb"} & set(screen_text)
 
 
 @pytest.mark.parametrize(
-    ("name", "limit", "said"),
+    ("name", "limit", "message"),
     [("q.yaml", "MOST_YAML_VALUES", "1000 values"), ("q.json.gz", "MOST_VALUES", "JSON Lines")],
 )
 def test_a_document_of_too_many_values_is_refused_in_one_line(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, name: str, limit: str, said: str
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, name: str, limit: str, message: str
 ) -> None:
     monkeypatch.setattr(bounds, limit, 1000)
     content = b"[" + b"[]," * 2000 + b"1]"
@@ -97,7 +97,7 @@ def test_a_document_of_too_many_values_is_refused_in_one_line(
     Path("exam", name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     ran = keju("stats", "./exam")
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert len(ran.err.strip().splitlines()) == 1
 
 

@@ -75,8 +75,8 @@ def test_the_plugin_is_listed_shown_and_sat(plugin: Plugin) -> None:
     ran = plugin.run("-m", "keju", "list", "benchmarks", "--json")
     names = [row["name"] for row in json.loads(ran.stdout)["benchmarks"]]
     assert names[-1] == NAME
-    shown = plugin.run("-m", "keju", "show", NAME, "--subset", "words", "--index", "1")
-    assert "ANSWER: X" in shown.stdout
+    shown_exam = plugin.run("-m", "keju", "show", NAME, "--subset", "words", "--index", "1")
+    assert "ANSWER: X" in shown_exam.stdout
     ran = plugin.run("-m", "keju", "eval", "-m", "scripted", "--datasets", NAME, "-q", "--json")
     assert ran.returncode == 0, ran.stderr
     (entry,) = json.loads(ran.stdout)["benchmarks"]
@@ -141,11 +141,13 @@ def test_every_commented_key_of_the_configuration_is_a_valid_one(tmp_path: Path)
 
     lines = write_config(tmp_path / "task.yaml").read_text().splitlines()
     keys = [line[2:].partition(":")[0] for line in lines if line.startswith("# ") and ": " in line]
-    named = [key for key in keys if key.isidentifier() and key == key.lower() and key != "gguf"]
-    assert {"api_url", "repeats", "rotate_options", "budget", "run_id"} <= set(named)
+    commented_keys = [
+        key for key in keys if key.isidentifier() and key == key.lower() and key != "gguf"
+    ]
+    assert {"api_url", "repeats", "rotate_options", "budget", "run_id"} <= set(commented_keys)
     from keju.config import TaskConfig
 
-    assert set(named) <= set(TaskConfig.model_fields)
+    assert set(commented_keys) <= set(TaskConfig.model_fields)
 
 
 @pytest.mark.parametrize("name", ["bbh", "mmlu-pro"])
@@ -172,11 +174,11 @@ def test_the_arms_are_accepted_and_run_as_they_stand(keju: Keju, tmp_path: Path)
     forecast = keju("eval", "-c", "my tools/arms.yaml", "--dry-run", "--json").json
     assert [row["arm"] for row in forecast["benchmarks"]] == ["baseline", "calculator", "placebo"]
     for step in ran.json["next"]:
-        told = keju(*shlex.split(step)[1:])
-        assert told.code == 0, told.err
-    assert "calculator" in told.out
-    again = keju("init", "arms", "-o", "my tools/arms.yaml")
-    assert (again.code, "exists" in again.err) == (2, True)
+        outcome = keju(*shlex.split(step)[1:])
+        assert outcome.code == 0, outcome.err
+    assert "calculator" in outcome.out
+    repeated = keju("init", "arms", "-o", "my tools/arms.yaml")
+    assert (repeated.code, "exists" in repeated.err) == (2, True)
 
 
 def test_the_servers_of_the_arms_are_found_wherever_they_are_called_from(
@@ -215,9 +217,14 @@ def test_a_server_in_the_current_folder_comes_before_one_beside_the_file(
         (tmp_path / "tools" / name).touch()
     (tmp_path / "a.py").touch()
     monkeypatch.chdir(tmp_path)
-    first, second = load(file).arms[1].servers
-    assert first.args == ["serve", "a.py", str(tmp_path / "tools" / "b.py"), "{workdir}/c.py"]
-    assert second.args == server["args"]
+    local_server, plain_server = load(file).arms[1].servers
+    assert local_server.args == [
+        "serve",
+        "a.py",
+        str(tmp_path / "tools" / "b.py"),
+        "{workdir}/c.py",
+    ]
+    assert plain_server.args == server["args"]
 
 
 def test_the_arms_that_are_commented_out_are_valid_ones(keju: Keju, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ EXAM = ("--datasets", "demo", "--dataset-args", '{"demo": {"size": 2}}')
 UNITS = 12
 
 
-def grade(asked: EndpointRequest) -> str:
+def grade(request: EndpointRequest) -> str:
     return "<grade>refused</grade>"
 
 
@@ -33,7 +33,7 @@ def judge() -> Iterator[FaultyEndpoint]:
         yield running
 
 
-def named(endpoint: FaultyEndpoint) -> tuple[str, ...]:
+def judge_flags(endpoint: FaultyEndpoint) -> tuple[str, ...]:
     return ("--model", "j", "--api-url", endpoint.url, "--api-key-var", "GRADER_KEY")
 
 
@@ -42,15 +42,15 @@ def test_a_stored_run_is_judged_and_the_judge_is_remembered(
 ) -> None:
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     assert keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report").code == 0
-    ran = keju("judge", "r", *named(judge), "--strategy", "llm", "--json", "-q")
+    ran = keju("judge", "r", *judge_flags(judge), "--strategy", "llm", "--json", "-q")
     assert ran.code == 0
     entry = ran.json["benchmarks"][0]
     assert entry["outcomes"]["refused"] == UNITS
     assert entry["judge"]["judged"] == UNITS
     assert judge.stats.requests == UNITS + 1
     assert "refused" in (tmp_path / "runs" / "r" / "report.html").read_text()
-    again = keju("judge", "r", "--json", "-q")
-    assert again.json["benchmarks"][0]["outcomes"] == entry["outcomes"]
+    remembered = keju("judge", "r", "--json", "-q")
+    assert remembered.json["benchmarks"][0]["outcomes"] == entry["outcomes"]
     assert judge.stats.requests == UNITS + 1
     rule = keju("judge", "r", "--strategy", "rule", "--json", "-q")
     assert rule.json["benchmarks"][0]["outcomes"]["refused"] == 0
@@ -64,7 +64,9 @@ def test_settings_as_json_are_laid_over_and_flags_go_first(
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
     settings = json.dumps({"model": "other", "strategy": "llm", "repeats": 2})
-    ran = keju("judge", "r", "--judge", settings, *named(judge), "--no-report", "--json", "-q")
+    ran = keju(
+        "judge", "r", "--judge", settings, *judge_flags(judge), "--no-report", "--json", "-q"
+    )
     entry = ran.json["benchmarks"][0]
     assert (entry["judge"]["model"], entry["judge"]["repeats"]) == ("j", 2)
     assert judge.stats.requests == 2 * UNITS + 1
@@ -78,7 +80,7 @@ def test_what_cannot_be_done_is_said_in_one_line(keju: Keju, judge: FaultyEndpoi
         ("judge", "r", "--strategy", "llm"): (2, "'judge.model' is required"),
         ("judge", "r", "--model", "j"): (2, "judge: model 'j' needs the address"),
         ("judge", "r", "--judge", '{"model": "j", "stategy": "llm"}'): (2, "strategy"),
-        ("judge", "r", *named(judge)): (5, "GRADER_KEY"),
+        ("judge", "r", *judge_flags(judge)): (5, "GRADER_KEY"),
     }
     for argv, (code, words) in cases.items():
         ran = keju(*argv)
@@ -93,7 +95,9 @@ def test_a_named_judge_is_asked_after_a_grading_by_rule(
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
     with_body = '{"strategy": "llm", "generation_config": {"extra_body": {"mark": 1}}}'
-    assert keju("judge", "r", *named(judge), "--judge", with_body, "-q", "--no-report").code == 0
+    assert (
+        keju("judge", "r", *judge_flags(judge), "--judge", with_body, "-q", "--no-report").code == 0
+    )
     assert judge.last_body["mark"] == 1
     for model in ("j2", "j2"):
         assert keju("judge", "r", "--strategy", "rule", "-q", "--no-report").code == 0
@@ -102,16 +106,16 @@ def test_a_named_judge_is_asked_after_a_grading_by_rule(
         assert ran.json["benchmarks"][0]["judge"]["strategy"] == "llm_recall"
     assert judge.last_body["model"] == "j2"
     assert "mark" not in judge.last_body
-    both = keju("judge", "r", "--strategy", "rule", "--model", "j3")
-    assert both.code == 2
-    assert "strategy 'rule' asks no judge" in both.err
+    conflicting = keju("judge", "r", "--strategy", "rule", "--model", "j3")
+    assert conflicting.code == 2
+    assert "strategy 'rule' asks no judge" in conflicting.err
 
 
 def test_a_key_in_place_of_its_variable_reaches_no_file_and_no_line(
     keju: Keju, judge: FaultyEndpoint, tmp_path: Path
 ) -> None:
     keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
-    ran = keju("judge", "r", *named(judge)[:-1], "sk-proj-MARKKEY999")
+    ran = keju("judge", "r", *judge_flags(judge)[:-1], "sk-proj-MARKKEY999")
     assert ran.code == 2
     assert "api_key_var is the name of an environment variable" in ran.err
     assert "MARKKEY" not in ran.err + ran.out
@@ -139,9 +143,9 @@ def test_an_exam_with_a_judge_and_what_is_left_to_do(
     assert "5 requests is used up" in ran.err
     assert "--resume" in ran.err
     assert ran.json["benchmarks"][0]["outcomes"]["ungraded"] == UNITS - 5
-    left = keju("judge", "r", "--judge", '{"budget": {"requests": 50}}', "--json", "-q")
-    assert left.code == 0
-    assert left.json["benchmarks"][0]["judge"]["judged"] == UNITS
+    remaining = keju("judge", "r", "--judge", '{"budget": {"requests": 50}}', "--json", "-q")
+    assert remaining.code == 0
+    assert remaining.json["benchmarks"][0]["judge"]["judged"] == UNITS
 
 
 def test_the_table_says_who_judged_what_and_at_which_cost(
@@ -150,35 +154,37 @@ def test_the_table_says_who_judged_what_and_at_which_cost(
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
     price = '{"strategy": "llm", "repeats": 2, "price": {"input": 1, "output": 1}}'
-    ran = keju("judge", "r", *named(judge), "--judge", price, "--no-report", "-q")
+    ran = keju("judge", "r", *judge_flags(judge), "--judge", price, "--no-report", "-q")
     assert f"judged by j: answers {UNITS}, without a verdict 0, cost 0.0" in ran.out
-    other = ("--model", "j2", "--strategy", "llm", "--no-report", "--json", "-q")
-    assert "repeats" not in keju("judge", "r", *other).json["benchmarks"][0]["judge"]
+    other_judge = ("--model", "j2", "--strategy", "llm", "--no-report", "--json", "-q")
+    assert "repeats" not in keju("judge", "r", *other_judge).json["benchmarks"][0]["judge"]
 
 
 def test_flags_are_laid_over_the_judge_of_the_exam(
     keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
-    own = JudgeConfig(model="j", api_url=judge.url, api_key_var="GRADER_KEY")
-    monkeypatch.setattr(open_exam, "JUDGE", own)
+    judge_config = JudgeConfig(model="j", api_url=judge.url, api_key_var="GRADER_KEY")
+    monkeypatch.setattr(open_exam, "JUDGE", judge_config)
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     with FaultyEndpoint(Plan(answers="prose")) as candidate:
-        where = ("--api-url", candidate.url, "--datasets", "open", "--run-id", "r")
-        assert keju("eval", "-m", "m", *where, "-q", "--no-report").code == 0
+        run_flags = ("--api-url", candidate.url, "--datasets", "open", "--run-id", "r")
+        assert keju("eval", "-m", "m", *run_flags, "-q", "--no-report").code == 0
     ran = keju("judge", "r", "--repeats", "3", "--no-report", "--json", "-q")
     assert ran.code == 0, ran.err
-    found = ran.json["benchmarks"][0]["judge"]
-    assert (found["model"], found["repeats"], found["judged"]) == ("j", 3, SIZE)
+    judge_entry = ran.json["benchmarks"][0]["judge"]
+    assert (judge_entry["model"], judge_entry["repeats"], judge_entry["judged"]) == ("j", 3, SIZE)
 
 
-@pytest.mark.parametrize(("said", "worth"), [("incorrect", 0), ("refused", 0), ("correct", 1)])
+@pytest.mark.parametrize(
+    ("grade_word", "worth"), [("incorrect", 0), ("refused", 0), ("correct", 1)]
+)
 def test_a_judge_does_not_hide_that_replies_were_cut_off(
-    keju: Keju, said: str, worth: float
+    keju: Keju, grade_word: str, worth: float
 ) -> None:
-    def speak(asked: EndpointRequest) -> str | dict[str, Any]:
-        if asked.body["model"] == "j":
-            return f"<grade>{said}</grade>"
+    def speak(request: EndpointRequest) -> str | dict[str, Any]:
+        if request.body["model"] == "j":
+            return f"<grade>{grade_word}</grade>"
         return {"message": {"content": "Well, let me think"}, "finish_reason": "length"}
 
     with FaultyEndpoint(Plan(answers=speak)) as endpoint:
@@ -198,35 +204,37 @@ def test_a_judge_that_takes_the_place_of_a_reader_is_told(
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     argv = ("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report", "--json")
     before = keju(*argv).json["benchmarks"][0]
-    ran = keju("judge", "r", *named(judge), "--strategy", "llm", "--json", "-q", "--no-report")
+    ran = keju(
+        "judge", "r", *judge_flags(judge), "--strategy", "llm", "--json", "-q", "--no-report"
+    )
     entry = ran.json["benchmarks"][0]
-    told = {notice["code"]: notice["values"] for notice in entry["notices"]}
+    notice_values = {notice["code"]: notice["values"] for notice in entry["notices"]}
     right = before["outcomes"]["correct"]
-    assert told["judge_overrules_reader"] == {
+    assert notice_values["judge_overrules_reader"] == {
         "reader": before["reader"], "raised": 0, "lowered": right, "whole": UNITS,
     }  # fmt: skip
     alone = entry["metrics"]["accuracy_without_judge"]
     assert alone["value"] == before["metrics"]["accuracy"]["value"] == right / UNITS
     assert entry["metrics"]["accuracy"]["value"] == 0
-    shown = keju("judge", "r", "-q", "--no-report").out
-    assert f"it raises 0 and lowers {right} of the {UNITS} scores" in shown
+    judge_output = keju("judge", "r", "-q", "--no-report").out
+    assert f"it raises 0 and lowers {right} of the {UNITS} scores" in judge_output
     ids = [json.loads(line)["id"] for line in Path("runs/r/records.jsonl").read_text().splitlines()]
-    one = keju("show", "r", "--sample", ids[0])
-    assert "refused, score 0 by the judge 'j'" in one.out
+    sample_output = keju("show", "r", "--sample", ids[0])
+    assert "refused, score 0 by the judge 'j'" in sample_output.out
     assert keju("show", "r", "--sample", ids[0], "--json").json["judge"] == "j"
 
 
 def test_a_judge_whose_model_changes_is_told(keju: Keju) -> None:
     keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
-    said = Plan(answers="<grade>correct</grade>", model_name="j-1")
+    reply_plan = Plan(answers="<grade>correct</grade>", model_name="j-1")
     less = {"strategy": "llm", "budget": {"requests": 5}, "eval_batch_size": 1}
-    with FaultyEndpoint(said) as first:
-        argv = ("--model", "j", "--api-url", first.url, "--judge", json.dumps(less))
+    with FaultyEndpoint(reply_plan) as first_judge:
+        argv = ("--model", "j", "--api-url", first_judge.url, "--judge", json.dumps(less))
         assert keju("judge", "r", *argv, "-q", "--no-report").code == 4
-    with FaultyEndpoint(replace(said, model_name="j-2")) as second:
-        more = json.dumps({"strategy": "llm", "budget": {"requests": 99}})
-        argv = ("--model", "j", "--api-url", second.url, "--judge", more)
+    with FaultyEndpoint(replace(reply_plan, model_name="j-2")) as second_judge:
+        larger_budget = json.dumps({"strategy": "llm", "budget": {"requests": 99}})
+        argv = ("--model", "j", "--api-url", second_judge.url, "--judge", larger_budget)
         ran = keju("judge", "r", *argv, "--json", "-q", "--no-report")
-    told = {n["code"]: n["values"] for n in ran.json["benchmarks"][0]["notices"]}
+    notice_values = {n["code"]: n["values"] for n in ran.json["benchmarks"][0]["notices"]}
     counts = f"j-2 ({UNITS - 5}), j-1 (5)"
-    assert told["judge_reported_models"] == {"judge": "j", "models": 2, "counts": counts}
+    assert notice_values["judge_reported_models"] == {"judge": "j", "models": 2, "counts": counts}

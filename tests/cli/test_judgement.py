@@ -43,11 +43,11 @@ def scored(
     return ran.json["benchmarks"][0]
 
 
-def snark(output: str | None, finish: str = "length", **more: Any) -> dict[str, Any]:
-    return {"subset": "snarks", "index": 0, "output": output, "finish_reason": finish} | more
+def snark(output: str | None, finish: str = "length", **fields: Any) -> dict[str, Any]:
+    return {"subset": "snarks", "index": 0, "output": output, "finish_reason": finish} | fields
 
 
-def sat(
+def run_exam(
     keju: Keju, answers: Callable[[EndpointRequest], Any], *flags: str, exam: str = "mmlu_pro"
 ) -> tuple[Any, list[Record]]:
     """The first entry of ``keju eval`` at an endpoint, and the journal."""
@@ -74,7 +74,7 @@ def test_a_reply_that_was_cut_off_is_truncated_under_every_reader(keju: Keju, re
 
 
 @pytest.mark.parametrize(
-    ("limit", "code", "told"),
+    ("limit", "code", "message"),
     [
         ((), "cut_replies_unbounded", "no max_tokens is set"),
         (("--generation-config", "max_tokens=1"), "cut_replies", "raise max_tokens"),
@@ -82,18 +82,18 @@ def test_a_reply_that_was_cut_off_is_truncated_under_every_reader(keju: Keju, re
     ],
 )
 def test_what_cut_a_reply_off_is_said_and_nothing_else(
-    keju: Keju, limit: tuple[str, ...], code: str, told: str
+    keju: Keju, limit: tuple[str, ...], code: str, message: str
 ) -> None:
     """A reply of one token that the endpoint calls cut off, for a smaller or a greater limit."""
     cut = {"message": {"content": "Let us think"}, "finish_reason": "length"}
-    entry, _ = sat(keju, lambda _: cut, *limit, exam="bbh")
-    again = keju("score", "r", "--data-dir", DATA, "--json").json["benchmarks"][0]
-    for each in (entry, again):
-        (warning,) = [line for line in each["warnings"] if "cut off" in line]
-        assert told in warning
+    entry, _ = run_exam(keju, lambda _: cut, *limit, exam="bbh")
+    rescored = keju("score", "r", "--data-dir", DATA, "--json").json["benchmarks"][0]
+    for exam_entry in (entry, rescored):
+        (warning,) = [line for line in exam_entry["warnings"] if "cut off" in line]
+        assert message in warning
         assert ("raise max_tokens" in warning) == (code == "cut_replies")
         assert ("keju audit r" in warning) == (code != "cut_replies")
-        assert code in [notice["code"] for notice in each["notices"]]
+        assert code in [notice["code"] for notice in exam_entry["notices"]]
 
 
 @pytest.mark.parametrize("reader", ["l2", "evalscope", "robust"])
@@ -138,10 +138,10 @@ def test_a_published_reader_keeps_its_score_of_a_cut_reply_and_robust_has_none(k
     assert entry["outcomes"]["correct"] == 0
     assert entry["metrics"]["accuracy"]["value"] == 0.5
     assert entry["metrics"]["accuracy_cut_as_wrong"]["value"] == 0
-    other = scored(keju, *rows, flags=("--reader", "robust"))
-    assert other["outcomes"]["truncated"] == 1
-    assert other["metrics"]["accuracy"]["value"] == 0
-    assert "accuracy_cut_as_wrong" not in other["metrics"]
+    robust_entry = scored(keju, *rows, flags=("--reader", "robust"))
+    assert robust_entry["outcomes"]["truncated"] == 1
+    assert robust_entry["metrics"]["accuracy"]["value"] == 0
+    assert "accuracy_cut_as_wrong" not in robust_entry["metrics"]
 
 
 @pytest.mark.parametrize(
@@ -156,23 +156,25 @@ def test_counts_add_up_to_the_score_where_a_cut_reply_is_right(
 ) -> None:
     """Under a published reader: terminal, report, viewer and `keju show` say how many are right."""
     cut = {"message": {"content": f"{RIGHT} is what I would say, since"}, "finish_reason": "length"}
-    entry, records = sat(keju, lambda _: cut, "--generation-config", "max_tokens=50", exam="bbh")
+    entry, records = run_exam(
+        keju, lambda _: cut, "--generation-config", "max_tokens=50", exam="bbh"
+    )
     n, right = len(records), int(sum(record.readings[0].score.value for record in records))
     assert 0 < right < n
     assert (entry["outcomes"]["correct"], entry["outcomes"]["truncated"]) == (0, n)
     assert entry["cut_right"] == right == sum(row.get("cut_right", 0) for row in entry["subsets"])
     monkeypatch.setenv("KEJU_LANGUAGE", language)
-    shown = keju("score", "r", "--data-dir", DATA).out
+    score_output = keju("score", "r", "--data-dir", DATA).out
     assert keju("report", "r", "--language", language).code == 0
     report = Path("runs/r/report.html").read_text("utf-8")
-    for page in (shown, keju("show", "r").out, report):
+    for page in (score_output, keju("show", "r").out, report):
         assert line.format(n, right) in " ".join(page.split())
     with TestClient(
         make_app(RunIndex(Path("runs")), language=language), "http://127.0.0.1"
     ) as client:
         viewed = client.get("/runs/r").text
     assert cell.format(n, right) in viewed
-    for page in (shown, report, viewed):
+    for page in (score_output, report, viewed):
         assert cell.format(1, 1) in page
         assert "before an answer" not in page
 
@@ -181,8 +183,8 @@ def test_the_score_of_a_cut_reply_counts_in_every_mean(keju: Keju) -> None:
     flags = ("--repeats", "2", "--generation-config", "temperature=0.7")
     cut = {"message": {"content": "E"}, "finish_reason": "length"}
     wordy = {"message": {"content": "E it is, I"}, "finish_reason": "length"}
-    entry, records = sat(
-        keju, lambda asked: wordy if asked.body.get("seed") else cut, *flags, exam="bbh"
+    entry, records = run_exam(
+        keju, lambda request: wordy if request.body.get("seed") else cut, *flags, exam="bbh"
     )
     values = [record.readings[0].score.value for record in records]
     assert 0 < sum(values) < len(values)
@@ -205,18 +207,18 @@ def test_the_score_of_a_cut_reply_counts_in_every_mean(keju: Keju) -> None:
 def test_a_refusal_of_the_endpoint_is_refused_and_never_read(
     keju: Keju, message: dict[str, Any]
 ) -> None:
-    entry, records = sat(keju, lambda _: message)
+    entry, records = run_exam(keju, lambda _: message)
     assert entry["outcomes"]["refused"] == entry["n"] == sum(entry["outcomes"].values())
     assert {record.reply.refusal for record in records} == {"I cannot help with that."}
     text = "A" if message["content"] == "A" else ""
     assert {record.reply.text for record in records} == {text}
-    again = keju("score", "runs/r", "--json").json["benchmarks"][0]
-    assert again["outcomes"] == entry["outcomes"]
+    rescored = keju("score", "runs/r", "--json").json["benchmarks"][0]
+    assert rescored["outcomes"] == entry["outcomes"]
 
 
 def test_a_stop_reason_that_says_refusal_is_one(keju: Keju) -> None:
-    said = {"message": {"content": "ANSWER: A"}, "finish_reason": "refusal"}
-    entry, _ = sat(keju, lambda _: said)
+    refusal_reply = {"message": {"content": "ANSWER: A"}, "finish_reason": "refusal"}
+    entry, _ = run_exam(keju, lambda _: refusal_reply)
     assert entry["outcomes"]["refused"] == entry["n"]
 
 
@@ -241,14 +243,14 @@ def test_a_server_that_gives_up_is_an_error_and_asked_again(
 ) -> None:
     keys: list[str] = []
 
-    def answers(asked: EndpointRequest) -> Any:
+    def answers(request: EndpointRequest) -> Any:
         """The first question never gets an answer, every other one at its second attempt."""
-        keys.append(asked.key)
-        never = asked.key == next((key for key in keys if key != keys[0]), "")
-        fails = asked.text != KNOCK and (never or keys.count(asked.key) == 1)
+        keys.append(request.key)
+        never = request.key == next((key for key in keys if key != keys[0]), "")
+        fails = request.text != KNOCK and (never or keys.count(request.key) == 1)
         return choice if fails else {"content": "ANSWER: A"}
 
-    entry, records = sat(keju, answers, "--attempts", "2")
+    entry, records = run_exam(keju, answers, "--attempts", "2")
     assert entry["outcomes"]["error"] == 1
     assert all(record.faults for record in records)
     assert {fault.kind for record in records for fault in record.faults} == {"server"}
@@ -269,7 +271,7 @@ def test_the_choice_is_taken_by_its_index() -> None:
 
 
 def test_what_0_1_took_for_an_answer_is_an_error_and_asked_again(keju: Keju) -> None:
-    sat(keju, lambda _: {"message": {"content": "ANSWER: A"}, "finish_reason": "stop"})
+    run_exam(keju, lambda _: {"message": {"content": "ANSWER: A"}, "finish_reason": "stop"})
     path = Path("runs/r/records.jsonl")
     records = [msgspec.json.decode(line, type=Record) for line in path.read_bytes().splitlines()]
     broken = msgspec.structs.replace(records[0], reply=Reply("ANSWER: A", finish="abort"))
@@ -278,7 +280,7 @@ def test_what_0_1_took_for_an_answer_is_an_error_and_asked_again(keju: Keju) -> 
     )
     entry = keju("score", "runs/r", "--json").json["benchmarks"][0]
     assert entry["outcomes"]["error"] == 1
-    entry, after = sat(keju, lambda _: "ANSWER: A", "--resume")
+    entry, after = run_exam(keju, lambda _: "ANSWER: A", "--resume")
     assert (entry["outcomes"]["error"], len(after)) == (0, len(records) + 1)
 
 
@@ -287,9 +289,9 @@ def test_what_0_1_took_for_an_answer_is_an_error_and_asked_again(keju: Keju) -> 
 
 def failing(share: float) -> Callable[[EndpointRequest], Any]:
     """Answers A, except that a share of the questions of `demo` is too long for the endpoint."""
-    return lambda asked: (
+    return lambda request: (
         {"message": {"content": ""}, "finish_reason": "content_filter"}
-        if asked.text != KNOCK and draw(asked.text) < share
+        if request.text != KNOCK and draw(request.text) < share
         else "So the answer is (A)."
     )
 
@@ -310,11 +312,11 @@ def test_replies_without_a_grade_leave_a_range(
     scored_again = keju("score", "runs/r", "--json")
     assert scored_again.code == code
     entry = scored_again.json["benchmarks"][0]
-    counts, whole = entry["outcomes"], sum(entry["outcomes"].values())
-    accuracy, lost = entry["metrics"]["accuracy"], counts["error"]
-    assert lost
+    counts, total = entry["outcomes"], sum(entry["outcomes"].values())
+    accuracy, error_count = entry["metrics"]["accuracy"], counts["error"]
+    assert error_count
     assert accuracy["bounds"] == pytest.approx(
-        [counts["correct"] / whole, (counts["correct"] + lost) / whole]
+        [counts["correct"] / total, (counts["correct"] + error_count) / total]
     )
     assert (accuracy["value"] is not None) is (accuracy["ci95"] is not None) is has_value
     assert (entry["metrics"]["macro_accuracy"]["value"] is not None) is has_value
@@ -322,13 +324,13 @@ def test_replies_without_a_grade_leave_a_range(
     page = Path("runs/r/report.html").read_text("utf-8")
     figure = f'<span class="figure">{low}–{high} %</span>'
     assert (figure in page) is not has_value
-    told = f"from all wrong to all right: {lost} of {whole} replies have no grade"
+    range_text = f"from all wrong to all right: {error_count} of {total} replies have no grade"
     if has_value:
-        told = f"{low}–{high} %, depending on the {lost} without a grade"
+        range_text = f"{low}–{high} %, depending on the {error_count} without a grade"
     headline = ran.out.splitlines()[1]
     assert f"{low}–{high} %" in headline
-    assert told in headline
-    assert told in page
+    assert range_text in headline
+    assert range_text in page
 
 
 def test_the_threshold_is_a_fifth_of_the_replies() -> None:
@@ -372,9 +374,9 @@ def test_questions_without_labels_have_no_score_and_no_ungraded_replies(
     assert ran.code == 0, ran.err
     assert "no score: no labels" in ran.out
     assert "no score: no labels (keju export r --format submission --partial)" in ran.out
-    again = keju("score", "runs/r", "--json")
-    entry = again.json["benchmarks"][0]
-    assert (again.code, entry["outcomes"]["ungraded"]) == (0, 0)
+    rescored = keju("score", "runs/r", "--json")
+    entry = rescored.json["benchmarks"][0]
+    assert (rescored.code, entry["outcomes"]["ungraded"]) == (0, 0)
     assert entry["outcomes"]["unlabelled"] == entry["n"]
     assert all(metric["value"] is None for metric in entry["metrics"].values())
     assert "no score: no labels" in Path("runs/r/report.html").read_text("utf-8")
@@ -391,12 +393,12 @@ def test_open_answers_without_a_judge_are_a_lower_bound_in_every_command(
     with FaultyEndpoint(Plan(answers="It depends on the tissue.")) as endpoint:
         model = ("-m", "m", "-b", endpoint.url) if command == "vf-eval" else ()
         model = model or ("--model", "m", "--api-url", endpoint.url)
-        where = ("--data-dir", DATA, "--run-id", "r")
+        run_flags = ("--data-dir", DATA, "--run-id", "r")
         if command == "vf-eval":
-            ran = keju("vf-eval", "bixbench", "-a", json.dumps(args), "-r", "1", *model, *where)
+            ran = keju("vf-eval", "bixbench", "-a", json.dumps(args), "-r", "1", *model, *run_flags)
         else:
-            own = ("--dataset-args", json.dumps({"bixbench": args}))
-            ran = keju("eval", "--datasets", "bixbench", *own, *model, *where, "-q")
+            exam_flags = ("--dataset-args", json.dumps({"bixbench": args}))
+            ran = keju("eval", "--datasets", "bixbench", *exam_flags, *model, *run_flags, "-q")
     if command == "score":
         rows = [
             msgspec.json.decode(r)
@@ -407,7 +409,7 @@ def test_open_answers_without_a_judge_are_a_lower_bound_in_every_command(
             keju,
             *({"id": row["id"], "output": row["reply"]["text"]} for row in rows),
             exam="bixbench",
-            flags=own,
+            flags=exam_flags,
         )
     else:
         if command == "score RUN":
@@ -426,8 +428,8 @@ def test_open_answers_without_a_judge_are_a_lower_bound_in_every_command(
 
 
 def test_a_judge_later_decides_what_exact_match_only_bounded(keju: Keju) -> None:
-    def answers(asked: EndpointRequest) -> str:
-        judges = asked.body["model"] == "judge"
+    def answers(request: EndpointRequest) -> str:
+        judges = request.body["model"] == "judge"
         return "<grade>correct</grade>" if judges else "It depends on the tissue."
 
     args = json.dumps({"bixbench": {"answer_mode": "open"}})

@@ -57,14 +57,14 @@ def test_ctrl_c_waits_for_no_weights_to_be_loaded(
 
 
 def test_a_file_that_nobody_wants_any_more_is_not_read_to_its_end(tmp_path: Path) -> None:
-    asked = []
+    checks = []
 
     def unwanted() -> bool:
-        asked.append(True)
-        return len(asked) > 1
+        checks.append(True)
+        return len(checks) > 1
 
     file = tmp_path / "weights"
     file.touch()
     os.truncate(file, 1 << 28)
     read_ahead(file, unwanted)
-    assert len(asked) == 2
+    assert len(checks) == 2

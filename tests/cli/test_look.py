@@ -32,9 +32,12 @@ def test_stats_shape(keju: Keju) -> None:
     document = keju("stats", "demo", "--json").json
     assert list(document) == ["name", "protocol", "total", "subsets"]
     assert set(document["total"]) == SHAPE
-    assert all(set(each) == SHAPE for each in document["subsets"].values())
-    assert sum(each["n"] for each in document["subsets"].values()) == document["total"]["n"]
-    lengths = [each["min"] for each in document["subsets"].values()]
+    assert all(set(statistics) == SHAPE for statistics in document["subsets"].values())
+    assert (
+        sum(statistics["n"] for statistics in document["subsets"].values())
+        == document["total"]["n"]
+    )
+    lengths = [statistics["min"] for statistics in document["subsets"].values()]
     assert min(lengths) == document["total"]["min"]
     table = keju("stats", "demo").out
     assert all(name in table for name in document["subsets"])
@@ -62,11 +65,15 @@ def test_stats_follow_the_settings(
 def test_show_has_exactly_the_published_fields(keju: Keju, data_dir: Path) -> None:
     ran = keju("show", "bbh", "--data-dir", str(data_dir), "--json")
     assert ran.code == 0, ran.err
-    shown = ran.json
-    assert list(shown) == ["input", "target", "id", "group_id", "subset_key", "metadata"]
-    assert (shown["target"], shown["id"], shown["subset_key"]) == ("A", 0, "temporal_sequences")
-    assert list(shown["input"][0]) == ["id", "content"]
-    assert shown["metadata"] == {"task_type": "multiple_choice"}
+    document = ran.json
+    assert list(document) == ["input", "target", "id", "group_id", "subset_key", "metadata"]
+    assert (document["target"], document["id"], document["subset_key"]) == (
+        "A",
+        0,
+        "temporal_sequences",
+    )
+    assert list(document["input"][0]) == ["id", "content"]
+    assert document["metadata"] == {"task_type": "multiple_choice"}
 
 
 def test_show_for_people(keju: Keju, data_dir: Path) -> None:
@@ -79,16 +86,16 @@ def test_show_for_people(keju: Keju, data_dir: Path) -> None:
 
 
 def test_show_finds_the_published_position(keju: Keju) -> None:
-    shown = keju("show", "demo", "--subset", "word_sorting", "--index", "3", "--json").json
-    assert (shown["id"], shown["subset_key"]) == (3, "word_sorting")
+    protocols = keju("show", "demo", "--subset", "word_sorting", "--index", "3", "--json").json
+    assert (protocols["id"], protocols["subset_key"]) == (3, "word_sorting")
     text = keju("show", "demo", "--subset", "word_sorting", "--index", "3").out
-    assert shown["choices"][0] in text
-    assert f"target: {shown['target']}" in text
+    assert protocols["choices"][0] in text
+    assert f"target: {protocols['target']}" in text
 
 
 def test_the_list_of_protocols_says_what_the_c_eval_tutorial_reports_first(keju: Keju) -> None:
-    listed = keju("list", "protocols", "--benchmark", "ceval")
-    (line,) = [line for line in listed.out.splitlines() if " tutorial " in line]
+    protocols = keju("list", "protocols", "--benchmark", "ceval")
+    (line,) = [line for line in protocols.out.splitlines() if " tutorial " in line]
     assert "reports in-context answer-only first" in line
 
 
@@ -109,26 +116,28 @@ def test_every_reader_that_a_command_takes_is_listed_with_what_it_does(keju: Kej
     shared = {row["reader"] for row in rows if not row["benchmark"]}
     assert shared == {"robust", "evalscope", "inspect", "last-line", "whole-reply"}
     for exam in {row["benchmark"] for row in rows} - {""}:
-        own = [row for row in rows if row["benchmark"] == exam]
-        assert [row["default"] for row in own].count(True) == 1, exam
+        own_readers = [row for row in rows if row["benchmark"] == exam]
+        assert [row["default"] for row in own_readers].count(True) == 1, exam
     keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "r", "-q")
-    listed = [
+    readers = [
         row["reader"]
         for row in keju("list", "readers", "--benchmark", "demo", "--json").json["readers"]
     ]
-    assert listed == ["marker", "robust", "evalscope", "inspect", "last-line", "whole-reply"]
-    for reader in listed:
+    assert readers == ["marker", "robust", "evalscope", "inspect", "last-line", "whole-reply"]
+    for reader in readers:
         assert keju("score", "r", "--reader", reader).code == 0
     nearest = keju("score", "r", "--reader", "none").err
-    assert all(reader in nearest for reader in listed[:3]), nearest
+    assert all(reader in nearest for reader in readers[:3]), nearest
 
 
 def test_readers_of_an_exam_of_ones_own_are_described(keju: Keju) -> None:
     Path("sql.csv").write_text("question,answer\nHow many?,2\n")
-    for language, told in (("en", "letter for letter"), ("zh", "逐字比较")):
-        listed = keju("list", "readers", "--benchmark", "./sql.csv", "--language", language).out
-        (line,) = [line for line in listed.splitlines() if " exact " in line]
-        assert told in line
+    for language, description in (("en", "letter for letter"), ("zh", "逐字比较")):
+        reader_table = keju(
+            "list", "readers", "--benchmark", "./sql.csv", "--language", language
+        ).out
+        (line,) = [line for line in reader_table.splitlines() if " exact " in line]
+        assert description in line
 
 
 def test_list_models_says_what_is_missing(keju: Keju) -> None:
@@ -155,8 +164,8 @@ def test_schema_says_what_every_setting_means(keju: Keju) -> None:
     bare = [
         f"{kind}.{name}"
         for kind, node in nodes.items()
-        for name, own in node.get("properties", {}).items()
-        if not own.get("description")
+        for name, field_schema in node.get("properties", {}).items()
+        if not field_schema.get("description")
     ]
     assert bare == []
     assert schema["properties"]["seed"]["description"] == "The seed for everything that is random."
@@ -167,8 +176,8 @@ def test_schema_holds_every_setting(keju: Keju) -> None:
     assert schema["additionalProperties"] is False
     assert {"model", "datasets", "generation_config"} <= set(schema["properties"])
     reference = schema["properties"]["dataset_args"]["properties"]["bbh"]["$ref"]
-    own = schema["$defs"][reference.rpartition("/")[2]]
-    assert "few_shot_num" in own["properties"]
+    args_schema = schema["$defs"][reference.rpartition("/")[2]]
+    assert "few_shot_num" in args_schema["properties"]
     assert keju("schema", "--json").json == schema
 
 
@@ -185,8 +194,12 @@ def test_doctor_names_what_is_missing_and_what_to_do(keju: Keju, tmp_path: Path)
     }
     assert "KEJU_DATA_DIR" in keju("doctor").out
     (tmp_path / "bbh").mkdir()
-    found = keju("doctor", "--data-dir", ".", "--json").json["checks"]
-    data = {check["name"]: check["status"] for check in found if check["name"].startswith("data ")}
+    local_checks = keju("doctor", "--data-dir", ".", "--json").json["checks"]
+    data = {
+        check["name"]: check["status"]
+        for check in local_checks
+        if check["name"].startswith("data ")
+    }
     assert (data["data bbh"], data["data ceval"]) == ("ok", "missing")
 
 
@@ -240,7 +253,7 @@ def test_json_in_a_stream_that_holds_only_ascii(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "subset"),
+    ("name", "subset_name", "subset"),
     [
         ("mmlu_pro", "Computer_Science", "computer science"),
         ("ceval", "逻辑学", "logic"),
@@ -249,9 +262,9 @@ def test_json_in_a_stream_that_holds_only_ascii(data_dir: Path) -> None:
     ],
 )
 def test_show_takes_the_names_that_subset_list_takes(
-    keju: Keju, data_dir: Path, name: str, given: str, subset: str
+    keju: Keju, data_dir: Path, name: str, subset_name: str, subset: str
 ) -> None:
-    ran = keju("show", name, "--subset", given, "--data-dir", str(data_dir), "--json")
+    ran = keju("show", name, "--subset", subset_name, "--data-dir", str(data_dir), "--json")
     assert ran.code == 0, ran.err
     assert ran.json["subset_key"] == subset
 
@@ -264,15 +277,15 @@ def test_an_answer_in_yaml_stays_as_it_is_written(written: str, keju: Keju, tmp_
 
 
 def test_doctor_lists_what_sandboxes_left_behind(keju: Keju) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    for owner, listed in ((gone.pid, True), (os.getpid(), False)):
+    exited = subprocess.Popen(["true"])
+    exited.wait()
+    for owner, is_listed in ((exited.pid, True), (os.getpid(), False)):
         folder = Path(tempfile.gettempdir()) / f"{PREFIX}{owner}-test"
         folder.mkdir()
         try:
             checks = keju("doctor", "--json").json["checks"]
-            found = [check for check in checks if str(folder) in check["found"]]
-            assert [check["status"] for check in found] == ["left over"] * listed
+            folder_checks = [check for check in checks if str(folder) in check["found"]]
+            assert [check["status"] for check in folder_checks] == ["left over"] * is_listed
         finally:
             folder.rmdir()
     assert {"sandbox bwrap", "sandbox docker", "sandbox podman"} <= {c["name"] for c in checks}
@@ -285,7 +298,7 @@ FAKE = {
 
 
 @pytest.mark.parametrize(
-    ("case", "found", "remedy", "found_zh"),
+    ("case", "english", "remedy", "found_zh"),
     [
         ("", "the program bwrap is not installed", "apt install bubblewrap", "未安装程序 bwrap"),
         (
@@ -302,7 +315,7 @@ def test_doctor_says_in_words_what_bubblewrap_lacks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     case: str,
-    found: str,
+    english: str,
     remedy: str,
     found_zh: str,
 ) -> None:
@@ -317,7 +330,7 @@ def test_doctor_says_in_words_what_bubblewrap_lacks(
     monkeypatch.setenv("PATH", str(place))
     checks = {check["name"]: check for check in keju("doctor", "--json").json["checks"]}
     check = checks["sandbox bwrap"]
-    assert (check["status"], found in check["found"]) == ("missing", True), check
+    assert (check["status"], english in check["found"]) == ("missing", True), check
     assert remedy in check["remedy"]
     monkeypatch.setenv("COLUMNS", "400")
     assert found_zh in keju("doctor", "--language", "zh").out

@@ -63,8 +63,8 @@ def test_alone_it_says_what_it_is_and_what_to_try(keju: Keju) -> None:
 def test_eval_alone_says_what_it_needs(keju: Keju) -> None:
     ran = keju("eval")
     assert (ran.code, ran.out) == (2, "")
-    *_, last = ran.err.splitlines()
-    assert last.startswith("keju: error: 'model' is required")
+    *_, last_line = ran.err.splitlines()
+    assert last_line.startswith("keju: error: 'model' is required")
     steps = [line.strip() for line in ran.err.splitlines() if line.startswith("  keju eval ")]
     assert len(steps) == 3
     assert keju(*shlex.split(steps[0])[1:], "--limit", "2").code == 0
@@ -180,8 +180,8 @@ def test_an_interrupt_while_the_endpoint_is_silent_is_said() -> None:
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
     assert running.returncode == 130
-    told, command = err.splitlines()
-    assert told == "keju: interrupted before the first question; resume with:"
+    message, command = err.splitlines()
+    assert message == "keju: interrupted before the first question; resume with:"
     assert command.startswith("  keju eval --config runs/")
 
 
@@ -301,8 +301,8 @@ def test_errors_are_broken_between_words_on_a_terminal(
     keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("eval", "-m", "nonsense", "--datasets", "demo")
-    whole = keju(*words).err
-    assert whole.count("\n") == 1
+    full_error = keju(*words).err
+    assert full_error.count("\n") == 1
     monkeypatch.setenv("COLUMNS", "60")
     for language in ("en", "zh"):
         screen = Terminal()
@@ -310,7 +310,7 @@ def test_errors_are_broken_between_words_on_a_terminal(
         assert keju(*words, "--language", language).code == 2
         assert all(cells(line) <= 60 for line in screen.getvalue().splitlines())
         if language == "en":
-            assert screen.getvalue().split() == whole.split()
+            assert screen.getvalue().split() == full_error.split()
 
 
 def test_the_command_that_resumes_a_run_can_be_pasted_from_a_terminal(
@@ -321,8 +321,8 @@ def test_the_command_that_resumes_a_run_can_be_pasted_from_a_terminal(
     demo = ("-m", "scripted", "--datasets", "demo", "--work-dir", "my runs of this week")
     ran = keju("eval", *demo, "--run-id", "one", "--budget", "requests=3", "-q", "--no-report")
     assert ran.code == 4
-    told = screen.getvalue().partition("resume with:\n")[2].replace("\\\n", " ")
-    assert shlex.split(told)[:2] == ["keju", "eval"]
+    command_text = screen.getvalue().partition("resume with:\n")[2].replace("\\\n", " ")
+    assert shlex.split(command_text)[:2] == ["keju", "eval"]
     assert all(len(line) <= 60 for line in screen.getvalue().splitlines())
 
 

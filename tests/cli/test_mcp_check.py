@@ -42,11 +42,13 @@ def test_a_stand_in_counts_the_definitions_as_the_check_estimates_them(
     file = config(tmp_path, tools={"allow": ["calculate", "echo"]})
     (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
     cost = server["tokens"]["value"]
-    told = f"the definitions of the tools take about {cost} tokens of each request"
-    assert told in keju("mcp", "check", "-c", file).out
+    sentence = f"the definitions of the tools take about {cost} tokens of each request"
+    assert sentence in keju("mcp", "check", "-c", file).out
     ran = keju("run", "-c", file, "--model", "scripted", "-n", "1", "-q")
-    told = f"the definitions of the tools take {cost} tokens of each request (as the model counts"
-    assert told in " ".join(ran.out.split()), ran
+    sentence = (
+        f"the definitions of the tools take {cost} tokens of each request (as the model counts"
+    )
+    assert sentence in " ".join(ran.out.split()), ran
 
 
 def test_it_is_said_in_chinese_too(
@@ -67,16 +69,16 @@ def test_instructions_are_printed(keju: Keju, tmp_path: Path) -> None:
     file = config(
         tmp_path, "--instructions", "Add  twice.\nTOKEN-123456", env={"T": "TOKEN-123456"}
     )
-    told = "its instructions, which the model is not given: Add twice. ***\n"
-    assert told in keju("mcp", "check", "-c", file).out
+    sentence = "its instructions, which the model is not given: Add twice. ***\n"
+    assert sentence in keju("mcp", "check", "-c", file).out
     (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
     assert server["instructions"] == "Add  twice.\n***"
 
 
 def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
-    file, given = config(tmp_path), '{"expression": "2 * (3 + 4)"}'
+    file, arguments = config(tmp_path), '{"expression": "2 * (3 + 4)"}'
     for tool in ("calculate", "s__calculate"):
-        ran = keju("mcp", "check", "-c", file, "--call", tool, given, "--json")
+        ran = keju("mcp", "check", "-c", file, "--call", tool, arguments, "--json")
         assert ran.code == 0, ran.err
         assert ran.json["call"]["text"] == "14"
     ran = keju("mcp", "check", "-c", file, "--call", "fail")
@@ -89,7 +91,7 @@ def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "english", "chinese"),
+    ("arguments", "english", "chinese"),
     [
         ("{}", "the argument 'expression' is missing", "缺少参数“expression”"),
         (
@@ -100,22 +102,22 @@ def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_told_in_plain_words(
-    keju: Keju, tmp_path: Path, given: str, english: str, chinese: str
+    keju: Keju, tmp_path: Path, arguments: str, english: str, chinese: str
 ) -> None:
     """And what the server says of them, which is what a model reads, stays as it is."""
     (tmp_path / "server.py").write_text(CALCULATOR.read_text("utf-8"), "utf-8")
     arm = {"name": "own", "servers": [{"name": "s", "command": "{python}", "args": ["server.py"]}]}
     (tmp_path / "own.json").write_text(json.dumps({"benchmark": "demo", "arms": [arm]}))
-    call = ("mcp", "check", "-c", "own.json", "--call", "calculate", given)
-    told = keju(*call, "--json").json["call"]["text"]
-    assert "validation error" in told
+    call = ("mcp", "check", "-c", "own.json", "--call", "calculate", arguments)
+    server_text = keju(*call, "--json").json["call"]["text"]
+    assert "validation error" in server_text
     for language, head, words in (
         ("en", "a model that calls it like this gets this reply from the server:", english),
         ("zh", "模型这样调用时，服务器会告诉它：", chinese),
     ):
         ran = keju(*call, "--language", language)
         assert ran.code == 2
-        assert ran.out.endswith(f"\n{words}\n{head}\n{told}\n")
+        assert ran.out.endswith(f"\n{words}\n{head}\n{server_text}\n")
 
 
 @pytest.mark.parametrize(
@@ -197,8 +199,8 @@ def test_a_schema_that_is_none_is_said_in_one_line(keju: Keju, tmp_path: Path) -
     file.write_text(json.dumps({"mcp_server": server}))
     ran = keju("mcp", "check", "-c", str(file))
     assert ran.code == 2
-    told = "MCP server 's' breaks the protocol of MCP (tools.0.inputSchema: it should be a "
-    assert f"{told}JSON object)" in ran.err
+    sentence = "MCP server 's' breaks the protocol of MCP (tools.0.inputSchema: it should be a "
+    assert f"{sentence}JSON object)" in ran.err
     chinese = keju("mcp", "check", "-c", str(file), "--language", "zh").err
     assert "不遵守 MCP 协议（tools.0.inputSchema：" in chinese
     assert not re.search("原文|[A-Za-z]{3,} [A-Za-z]{3,}", chinese), chinese
@@ -215,13 +217,13 @@ def test_a_server_that_hangs_is_not_said_to_have_a_log(keju: Keju, tmp_path: Pat
     assert "was not ready after 0.3 s: raise startup_timeout_ms if it needs longer" in ran.err
 
 
-def arms_file(path: Path, *args: str, **more: object) -> str:
+def arms_file(path: Path, *args: str, **fields: object) -> str:
     """A file of two arms, the second with a server that is started with `args`."""
     path.parent.mkdir(exist_ok=True)
-    server = {"name": "s", "command": "{python}", "args": args} | more
+    server = {"name": "s", "command": "{python}", "args": args} | fields
     arms = [{"name": "plain"}, {"name": "tooled", "servers": [server]}]
-    which = {"model": "scripted"} if path.stem != "plan" else {"models": ["scripted"]}
-    path.write_text(json.dumps({**which, "datasets": ["demo"], "limit": 1, "arms": arms}))
+    models = {"model": "scripted"} if path.stem != "plan" else {"models": ["scripted"]}
+    path.write_text(json.dumps({**models, "datasets": ["demo"], "limit": 1, "arms": arms}))
     return str(path.relative_to(Path.cwd()))
 
 
@@ -237,14 +239,14 @@ def test_a_script_that_is_missing_is_named_before_anything_starts(
         ("eval", "-c", file, "--dry-run"),
         ("eval", "-c", file, "-q", "--no-report"),
     ]
-    told = {
+    messages = {
         "en": f"arm 'tooled': the file server.py of MCP server 's' is missing: Keju looks in "
         f"the current folder ({tmp_path}), then in the folder of the config file",
         "zh": f"实验组“tooled”：MCP 服务器“s”的文件 server.py 不存在：先在当前文件夹（{tmp_path}）",
     }
     for command in commands:
         ran = keju("--language", language, *command)
-        assert (ran.code, told[language] in ran.err) == (2, True), ran
+        assert (ran.code, messages[language] in ran.err) == (2, True), ran
     assert not list(tmp_path.glob("runs/*/records.jsonl"))
     small(folder, {"type": "object"}, "1")
     for command in commands:
@@ -252,7 +254,7 @@ def test_a_script_that_is_missing_is_named_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("args", "more"),
+    ("args", "fields"),
     [
         (["-m", "no.server.py"], {}),
         (["${HERE}/server.py"], {}),
@@ -267,10 +269,10 @@ def test_what_may_be_no_script_is_left_to_the_program(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     args: list[str],
-    more: dict[str, object],
+    fields: dict[str, object],
 ) -> None:
     monkeypatch.setenv("HERE", str(tmp_path))
-    ran = keju("mcp", "check", "-c", arms_file(tmp_path / "arms.json", *args, **more))
+    ran = keju("mcp", "check", "-c", arms_file(tmp_path / "arms.json", *args, **fields))
     assert (ran.code, "is looked for" in ran.err) == (2, False), ran
 
 
@@ -281,5 +283,5 @@ def test_a_script_in_a_folder_of_its_own_is_looked_for_there_alone(
     (tmp_path / "other").mkdir()
     file = arms_file(tmp_path / "arms.json", "server.py", cwd="other")
     ran = keju("mcp", "check", "-c", file)
-    told = "arm 'tooled': the file other/server.py of MCP server 's' is missing\n"
-    assert (ran.code, ran.err.endswith(told)) == (2, True), ran
+    message = "arm 'tooled': the file other/server.py of MCP server 's' is missing\n"
+    assert (ran.code, ran.err.endswith(message)) == (2, True), ran

@@ -30,8 +30,8 @@ SUBSETS = 2
 RUNS = Path("runs")
 
 
-def answer(asked: EndpointRequest) -> str:
-    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+def answer(request: EndpointRequest) -> str:
+    return f"So the answer is ({'ABCD'[int(draw(request.text) * 4)]})."
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ class Evaluate:
         self._keju, self.endpoint = keju, endpoint
 
     def __call__(self, run: str, *flags: str, model: str = "m", **args: Any) -> Ran:
-        own = {"size": SIZE, "subset_list": ["object_counting", "word_sorting"]} | args
-        exams = ("--datasets", "demo", "--dataset-args", json.dumps({"demo": own}))
+        exam_args = {"size": SIZE, "subset_list": ["object_counting", "word_sorting"]} | args
+        exams = ("--datasets", "demo", "--dataset-args", json.dumps({"demo": exam_args}))
         return self._keju(
             *("eval", "-m", model, "--api-url", self.endpoint.url, "--run-id", run),
             *("--json", "--no-report", "-q", *flags, *(() if "--datasets" in flags else exams)),
@@ -98,10 +98,13 @@ def test_a_run_in_three_shards_is_the_plain_run(
     plain = evaluate("plain", *flags)
     parts = evaluate.parts("1/3", "2/3", "3/3", flags=flags)
     sizes = [len(list(Records(RUNS / part))) for part in parts]
-    asked, before = evaluate.endpoint.stats.requests, [contents(RUNS / part) for part in parts]
+    requests_before, before = (
+        evaluate.endpoint.stats.requests,
+        [contents(RUNS / part) for part in parts],
+    )
     merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
     assert (merged.code, merged.err) == (0, "")
-    assert evaluate.endpoint.stats.requests == asked, "nobody is asked"
+    assert evaluate.endpoint.stats.requests == requests_before, "nobody is asked"
     assert [contents(RUNS / part) for part in parts] == before, "the parts stay as they are"
     assert merged.json["complete"] is True
     assert numbers(merged.json) == numbers(plain.json)
@@ -113,8 +116,8 @@ def test_a_run_in_three_shards_is_the_plain_run(
     assert numbers(scored.json) == numbers(keju("score", "plain", "--json").json)
     compared = keju("compare", "plain", "whole", "--json")
     assert compared.code == 0
-    again = evaluate("whole", *flags)
-    assert (again.code, evaluate.endpoint.stats.requests) == (0, asked), (
+    rerun = evaluate("whole", *flags)
+    assert (rerun.code, evaluate.endpoint.stats.requests) == (0, requests_before), (
         "the merged run is complete"
     )
 
@@ -139,8 +142,8 @@ def test_several_exams_and_more_parts_than_questions_of_one(evaluate: Evaluate, 
     flags = ("--datasets", "demo", "fresh_bbh", "--limit", "2", "--dataset-args", args)
     plain = evaluate("plain", *flags)
     assert plain.code == 0, plain.err
-    asked = len(plain.json["benchmarks"])
-    assert asked == 2
+    exam_count = len(plain.json["benchmarks"])
+    assert exam_count == 2
     parts = evaluate.parts("1/3", "2/3", "3/3", flags=flags)
     merged = keju("merge", *reversed(parts), "-o", "whole", "--json", "--no-report")
     assert (merged.code, merged.err) == (0, "")
@@ -156,13 +159,13 @@ def test_a_missing_shard_is_named_and_can_be_asked(evaluate: Evaluate, keju: Kej
     assert merged.json["complete"] is False
     assert "1 of 3 parts is not among the runs: 2" in warnings(merged)
     assert len(merged.err.splitlines()) == 2  # the second is the command that goes on
-    asked = evaluate.endpoint.stats.requests
+    requests_before = evaluate.endpoint.stats.requests
     before, _, command = merged.err.strip().partition("resume with:\n  keju ")
     assert command.startswith("eval --config runs/whole/manifest.json --resume"), before
     resumed = keju(*shlex.split(command), "--json", "--no-report")
     assert resumed.code == 0, resumed.err
     preflight = 1
-    assert evaluate.endpoint.stats.requests - asked - preflight == SIZE * SUBSETS - sum(
+    assert evaluate.endpoint.stats.requests - requests_before - preflight == SIZE * SUBSETS - sum(
         len(list(Records(RUNS / part))) for part in parts
     )
     assert numbers(resumed.json) == numbers(plain.json)
@@ -175,9 +178,9 @@ def test_duplicates_count_once_and_are_told(evaluate: Evaluate, keju: Keju) -> N
     merged = keju("merge", *parts, "copy", "-o", "whole", "--json", "--no-report")
     assert merged.code == 0
     doubled = len(list(Records(RUNS / "copy")))
-    told = [line for line in warnings(merged) if "more than one part" in line]
-    assert len(told) == 1
-    assert told[0].startswith(f"{doubled} questions are answered")
+    duplicate_warnings = [line for line in warnings(merged) if "more than one part" in line]
+    assert len(duplicate_warnings) == 1
+    assert duplicate_warnings[0].startswith(f"{doubled} questions are answered")
     assert [e["metrics"] for e in merged.json["benchmarks"]] == [
         e["metrics"] for e in plain.json["benchmarks"]
     ]
@@ -187,7 +190,7 @@ def test_duplicates_count_once_and_are_told(evaluate: Evaluate, keju: Keju) -> N
 
 
 @pytest.mark.parametrize(
-    ("flags", "more", "named"),
+    ("flags", "args", "reason"),
     [
         ((), {"model": "other"}, "model: m / other"),
         (("--generation-config", '{"temperature": 0.5}'), {}, "temperature"),
@@ -198,14 +201,14 @@ def test_duplicates_count_once_and_are_told(evaluate: Evaluate, keju: Keju) -> N
     ids=["model", "sampling", "limit", "seed", "data"],
 )
 def test_a_foreign_run_is_refused_in_one_line(
-    evaluate: Evaluate, keju: Keju, flags: tuple[str, ...], more: dict[str, Any], named: str
+    evaluate: Evaluate, keju: Keju, flags: tuple[str, ...], args: dict[str, Any], reason: str
 ) -> None:
     (part,) = evaluate.parts("1/2")
-    assert evaluate("foreign", "--shard", "2/2", *flags, **more).code == 0
-    refused = keju("merge", part, "foreign", "-o", "whole")
-    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
-    assert "'foreign' is not a part of the same run" in refused.err
-    assert named in refused.err
+    assert evaluate("foreign", "--shard", "2/2", *flags, **args).code == 0
+    refusal = keju("merge", part, "foreign", "-o", "whole")
+    assert (refusal.code, len(refusal.err.splitlines())) == (2, 1)
+    assert "'foreign' is not a part of the same run" in refusal.err
+    assert reason in refusal.err
     assert not (RUNS / "whole").exists()
 
 
@@ -221,8 +224,8 @@ def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(
     path.write_bytes(b"".join(lines) + b'{"bench":"torn')
     merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
     assert merged.code == 4
-    told = [line for line in warnings(merged) if "2 lines" in line]
-    assert len(told) == 1, warnings(merged)
+    damage_warnings = [line for line in warnings(merged) if "2 lines" in line]
+    assert len(damage_warnings) == 1, warnings(merged)
     assert len(list(Records(RUNS / "whole"))) == SIZE * SUBSETS - 2
     resumed = evaluate("whole")
     assert resumed.code == 0
@@ -237,21 +240,23 @@ def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(
 def test_errors_of_a_part_are_errors_of_the_whole(keju: Keju) -> None:
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         evaluate = Evaluate(keju, endpoint)
-        (first,) = evaluate.parts("1/2")
+        (first_part,) = evaluate.parts("1/2")
     with FaultyEndpoint(Plan(answers=answer, faults={"400": 0.5})) as endpoint:
         evaluate = Evaluate(keju, endpoint)
-        ended = evaluate("2of2", "--shard", "2/2")
-        assert ended.code != 0
-    merged = keju("merge", first, "2of2", "-o", "whole", "--json", "--no-report")
+        failed_part = evaluate("2of2", "--shard", "2/2")
+        assert failed_part.code != 0
+    merged = keju("merge", first_part, "2of2", "-o", "whole", "--json", "--no-report")
     assert (merged.code, len(merged.err.splitlines())) == (4, 2)
-    (entry,), (part,) = merged.json["benchmarks"], ended.json["benchmarks"]
+    (entry,), (part,) = merged.json["benchmarks"], failed_part.json["benchmarks"]
     assert entry["outcomes"]["error"] == part["outcomes"]["error"] > 0
     assert sum(entry["outcomes"].values()) == SIZE * SUBSETS
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         resumed = Evaluate(keju, endpoint)("whole")
-        asked, preflight = endpoint.stats.requests, 1
+        requests_before, preflight = endpoint.stats.requests, 1
     assert resumed.code == 0
-    assert asked - preflight == part["outcomes"]["error"], "only the errors are asked again"
+    assert requests_before - preflight == part["outcomes"]["error"], (
+        "only the errors are asked again"
+    )
 
 
 def test_what_cannot_be_merged_is_one_line(evaluate: Evaluate, keju: Keju) -> None:
@@ -292,13 +297,13 @@ def test_shards_that_cannot_be(evaluate: Evaluate, flags: tuple[str, ...], words
 
 
 def test_a_shard_says_that_it_is_one_and_is_no_other(evaluate: Evaluate) -> None:
-    first = evaluate("r", "--shard", "1/3")
-    assert any("part 1 of 3: " in line for line in warnings(first)), warnings(first)
-    other = evaluate("r", "--shard", "2/3")
-    assert (other.code, len(other.err.splitlines())) == (2, 1)
-    whole = evaluate("r")
-    assert whole.code == 0, "a part may grow to the whole"
-    assert whole.json["benchmarks"][0]["n"] == SIZE * SUBSETS
+    first_shard = evaluate("r", "--shard", "1/3")
+    assert any("part 1 of 3: " in line for line in warnings(first_shard)), warnings(first_shard)
+    other_shard = evaluate("r", "--shard", "2/3")
+    assert (other_shard.code, len(other_shard.err.splitlines())) == (2, 1)
+    all_shards = evaluate("r")
+    assert all_shards.code == 0, "a part may grow to the whole"
+    assert all_shards.json["benchmarks"][0]["n"] == SIZE * SUBSETS
 
 
 SBATCH = """#!/bin/bash
@@ -327,10 +332,10 @@ def test_the_array_of_jobs_in_the_documentation_works(
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
-    own = environment()
-    own["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{own['PATH']}"
-    done = subprocess.run(["bash", "-ec", submit], env=own, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    environ = environment()
+    environ["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{environ['PATH']}"
+    process = subprocess.run(["bash", "-ec", submit], env=environ, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     assert len(list(RUNS.glob("tuesday-*"))) == 4
     plain = keju("eval", "-c", "task.yaml", "--run-id", "plain", "--json", "-q")
     assert numbers(json.loads((RUNS / "tuesday" / "results.json").read_text())) == numbers(
@@ -346,10 +351,13 @@ def test_verdicts_of_judges_are_merged(keju: Keju, monkeypatch: pytest.MonkeyPat
         plain = keju(*words, "--run-id", "plain")
         for shard in "12":
             assert keju(*words, "--run-id", shard, "--shard", f"{shard}/2").code == 0
-        asked = endpoint.stats.requests
+        requests_before = endpoint.stats.requests
         merged = keju("merge", "1", "2", "-o", "whole", "--json", "--no-report")
-        assert (merged.code, endpoint.stats.requests) == (0, asked), merged.err
-    (entry,), (other,) = numbers(merged.json), numbers(plain.json)
+        assert (merged.code, endpoint.stats.requests) == (0, requests_before), merged.err
+    (entry,), (plain_entry,) = numbers(merged.json), numbers(plain.json)
     assert entry["outcomes"]["correct"] == RIGHT
     assert entry["judge"]["judged"] == JUDGED
-    assert (entry["metrics"], entry["outcomes"]) == (other["metrics"], other["outcomes"])
+    assert (entry["metrics"], entry["outcomes"]) == (
+        plain_entry["metrics"],
+        plain_entry["outcomes"],
+    )

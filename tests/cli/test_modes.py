@@ -19,16 +19,16 @@ STEM = '["computer_network", "operating_system"]'
 def evaluate(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     """Sit two subjects of C-Eval; with a chain of thought everything is answered C, else A."""
 
-    def run(mode: str, *more: str, subjects: str = STEM, name: str = "", extra: str = "") -> Ran:
+    def run(mode: str, *flags: str, subjects: str = STEM, name: str = "", extra: str = "") -> Ran:
         def answer(request: Request) -> str:
             return f"答案：{'C' if mode == 'cot' else 'A'}"
 
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
-        own = f'"mode": "{mode}", "subset_list": {subjects}, "form": "chat"{extra}'
-        args = f'{{"ceval": {{{own}}}}}'
+        mode_args = f'"mode": "{mode}", "subset_list": {subjects}, "form": "chat"{extra}'
+        args = f'{{"ceval": {{{mode_args}}}}}'
         return keju(
             "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", name or mode,
-            "--protocol", "official", "--dataset-args", args, "--data-dir", str(data_dir), *more,
+            "--protocol", "official", "--dataset-args", args, "--data-dir", str(data_dir), *flags,
         )  # fmt: skip
 
     return run
@@ -36,12 +36,12 @@ def evaluate(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> obj
 
 def test_both_modes_stand_side_by_side(keju: Keju, evaluate: object) -> None:
     assert callable(evaluate)
-    first = evaluate("answer-only")
-    assert first.code == 0, first.err
-    assert "keju modes" not in first.out
-    second = evaluate("cot")
-    assert second.code == 0, second.err
-    assert second.out.splitlines()[-1] == "  keju modes answer-only cot"
+    direct_run = evaluate("answer-only")
+    assert direct_run.code == 0, direct_run.err
+    assert "keju modes" not in direct_run.out
+    reasoned_run = evaluate("cot")
+    assert reasoned_run.code == 0, reasoned_run.err
+    assert reasoned_run.out.splitlines()[-1] == "  keju modes answer-only cot"
     ran = keju("modes", "answer-only", "cot", "--json")
     assert [row["subject"] for row in ran.json["subjects"]] == [
         "computer_network",
@@ -72,8 +72,8 @@ def test_categories_are_compared_where_both_runs_have_them(keju: Keju, evaluate:
 def test_runs_that_do_not_fit_are_refused(keju: Keju, evaluate: object) -> None:
     assert callable(evaluate)
     evaluate("answer-only")
-    told = keju("modes", "answer-only", "answer-only").err
-    assert "has ceval in mode answer-only, not cot" in told
+    error = keju("modes", "answer-only", "answer-only").err
+    assert "has ceval in mode answer-only, not cot" in error
     keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "d")
     assert "run 'd' does not include ceval" in keju("modes", "d", "answer-only").err
     assert "no run 'absent'" in keju("modes", "absent", "d").err
@@ -94,9 +94,9 @@ def test_unlike_runs_are_neither_compared_nor_proposed(
 ) -> None:
     assert callable(evaluate)
     evaluate("answer-only")
-    second = evaluate("cot", extra=extra)
-    assert second.code == 0, second.err
-    assert "keju modes" not in second.out
+    reasoned_run = evaluate("cot", extra=extra)
+    assert reasoned_run.code == 0, reasoned_run.err
+    assert "keju modes" not in reasoned_run.out
     ran = keju("modes", "answer-only", "cot")
     assert (ran.code, field in ran.err) == (2, True), ran.err
 
@@ -122,11 +122,11 @@ def test_scores_are_those_that_score_gives(keju: Keju, evaluate: object) -> None
 def test_only_shared_questions_are_compared(keju: Keju, evaluate: object) -> None:
     assert callable(evaluate)
     evaluate("answer-only", "--limit", "3")
-    second = evaluate("cot", "--limit", "2")
-    assert "keju modes" in second.out
-    found = keju("modes", "answer-only", "cot", "--json").json
-    assert [row["n"] for row in found["subjects"]] == [2, 2]
-    assert found["overall"]["n"] == 4
+    reasoned_run = evaluate("cot", "--limit", "2")
+    assert "keju modes" in reasoned_run.out
+    document = keju("modes", "answer-only", "cot", "--json").json
+    assert [row["n"] for row in document["subjects"]] == [2, 2]
+    assert document["overall"]["n"] == 4
 
 
 def test_replies_that_nobody_can_read_are_told(
@@ -141,7 +141,7 @@ def test_replies_that_nobody_can_read_are_told(
             "--protocol", "official", "--dataset-args", args, "--data-dir", str(data_dir),
         )  # fmt: skip
         assert ran.code == 0, ran.err
-    shown = keju("modes", "answer-only", "cot").out
-    assert "warning: 38 of 38 replies (100.00 %) of run 'cot' hold no answer" in shown
+    output = keju("modes", "answer-only", "cot").out
+    assert "warning: 38 of 38 replies (100.00 %) of run 'cot' hold no answer" in output
     codes = [n["code"] for n in keju("modes", "answer-only", "cot", "--json").json["notices"]]
     assert "modes_unread" in codes

@@ -41,15 +41,15 @@ def screen(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 def records(lines: list[str]) -> dict[str, str]:
     """What stands indented below each line that is not."""
-    found: dict[str, str] = {}
+    texts_by_name: dict[str, str] = {}
     name = ""
     for line in lines:
         if line.startswith(" "):
-            found[name] = f"{found[name]} {line.strip()}".strip()
+            texts_by_name[name] = f"{texts_by_name[name]} {line.strip()}".strip()
         else:
             name = line
-            found.setdefault(name, "")
-    return found
+            texts_by_name.setdefault(name, "")
+    return texts_by_name
 
 
 def predictions(path: str, data_dir: Path, right: Callable[[int], bool]) -> None:
@@ -77,12 +77,12 @@ def test_compare_keeps_both_answers_with_their_question(
     lines = screen(width, *words, "--language", language)
     assert all(cells(line) <= width for line in lines)
     flips = keju(*words, "--json").json["comparisons"][0]["flips"]
-    told = records(lines)
-    shown = [flip for flip in flips if flip["id"] in told]
-    assert len(shown) >= 2
-    for flip in shown:
+    flip_texts = records(lines)
+    visible_flips = [flip for flip in flips if flip["id"] in flip_texts]
+    assert len(visible_flips) >= 2
+    for flip in visible_flips:
         for answer in (flip["target"], flip["base_answer"], flip["arm_answer"]):
-            assert answer in told[flip["id"]]
+            assert answer in flip_texts[flip["id"]]
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -106,11 +106,11 @@ def test_a_run_is_listed_in_one_piece_with_its_time_as_a_clock_shows_it(
         monkeypatch.undo()
         time.tzset()
     assert all(cells(line) <= width for line in lines)
-    told = records(lines)
+    run_texts = records(lines)
     for name in names:
-        assert "2026-11-18 00:00" in told[name]
-        assert "scripted" in told[name]
-        assert f"runs/{name}" in told[name]
+        assert "2026-11-18 00:00" in run_texts[name]
+        assert "scripted" in run_texts[name]
+        assert f"runs/{name}" in run_texts[name]
     assert "T16:00" not in piped
     assert piped.count("2026-11-18 00:00") == 2
 
@@ -122,12 +122,12 @@ def test_json_keeps_the_time_of_a_run_as_its_manifest_has_it(keju: Keju) -> None
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("what", ["benchmarks", "models", "protocols", "subsets", "readers"])
+@pytest.mark.parametrize("list_kind", ["benchmarks", "models", "protocols", "subsets", "readers"])
 def test_a_list_says_everything_of_a_row_in_one_place(
-    screen: Screen, keju: Keju, what: str, language: str
+    screen: Screen, keju: Keju, list_kind: str, language: str
 ) -> None:
-    rows = keju("list", what, "--json").json[what]
-    lines = screen(60, "list", what, "--language", language)
+    rows = keju("list", list_kind, "--json").json[list_kind]
+    lines = screen(60, "list", list_kind, "--language", language)
     assert all(cells(line) <= 60 for line in lines)
     titles = [line for line in lines if line and set(line) <= {"-"}]
     assert len(titles) <= 1, "one table, or a record for each row"
@@ -197,10 +197,10 @@ def test_a_pipe_gets_each_check_and_each_command_on_a_line_of_its_own(
 
 def test_the_doctor_tells_programs_of_every_check(keju: Keju, unwell: Path) -> None:
     checks = keju("doctor", "--data-dir", str(unwell), "--json").json["checks"]
-    found = {check["name"]: check for check in checks}
-    assert found["jinja2"]["status"] == found["data bbh"]["status"] == "ok"
-    assert found["data ceval"]["remedy"] == "keju data pull ceval"
-    assert all(command in found["sandbox bwrap"]["remedy"] for command in COMMANDS[1:])
+    checks_by_name = {check["name"]: check for check in checks}
+    assert checks_by_name["jinja2"]["status"] == checks_by_name["data bbh"]["status"] == "ok"
+    assert checks_by_name["data ceval"]["remedy"] == "keju data pull ceval"
+    assert all(command in checks_by_name["sandbox bwrap"]["remedy"] for command in COMMANDS[1:])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -217,8 +217,8 @@ def test_what_is_said_on_stderr_is_broken_between_words(
     long = "a/" + "folder" * 12
     keju("eval", "--model", "scripted", "--datasets", "demo", "--run-id", "one", "-q")
     monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr("sys.stderr", told := Terminal())
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
     assert keju("export", "one", "-o", f"{long}/one.csv").code == 0
-    lines = told.getvalue().splitlines()
+    lines = terminal.getvalue().splitlines()
     assert f"{long}/one.csv" in lines
     assert max(len(line) for line in lines if long not in line) <= 40

@@ -28,7 +28,7 @@ def evaluate(keju: Keju, run: str, *words: str) -> Ran:
     )
 
 
-def told(ran: Ran, code: int = 2) -> str:
+def error_line(ran: Ran, code: int = 2) -> str:
     """The one line that says what is wrong."""
     assert ran.code == code, ran.err
     assert len(ran.err.strip().splitlines()) == 1, ran.err
@@ -47,11 +47,11 @@ def test_settings_and_predictions_that_never_end(
     monkeypatch.setattr(bounds, "LONGEST_LINE", 1 << 20)
     os.mkfifo("pipe")
     (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
-    assert "larger than 16 MiB" in told(keju("eval", "--config", "/dev/zero"))
-    assert "nothing is written to the pipe" in told(keju("eval", "--config", "pipe"))
-    assert "directory" in told(keju("eval", "--config", ".")).lower()
+    assert "larger than 16 MiB" in error_line(keju("eval", "--config", "/dev/zero"))
+    assert "nothing is written to the pipe" in error_line(keju("eval", "--config", "pipe"))
+    assert "directory" in error_line(keju("eval", "--config", ".")).lower()
     for file in ("/dev/zero", "zero.jsonl", "pipe"):
-        told(keju("score", "--datasets", "demo", "--predictions", file))
+        error_line(keju("score", "--datasets", "demo", "--predictions", file))
 
 
 def test_outputs_that_are_no_files_are_never_replaced(keju: Keju) -> None:
@@ -60,9 +60,9 @@ def test_outputs_that_are_no_files_are_never_replaced(keju: Keju) -> None:
     before = Path("/dev/full").stat().st_mode
     for command in (("export", "r", "--format", "csv"), ("report", "r")):
         work = ("--work-dir", "runs")
-        line = told(keju(*command, *work, "--output", "/dev/full"))
+        line = error_line(keju(*command, *work, "--output", "/dev/full"))
         assert "No space left on device" in line
-        assert "cannot write pipe" in told(keju(*command, *work, "--output", "pipe"))
+        assert "cannot write pipe" in error_line(keju(*command, *work, "--output", "pipe"))
         assert keju(*command, *work, "--output", "/dev/null").code == 0
     assert Path("/dev/full").stat().st_mode == before
     assert Path("/dev/null").is_char_device()
@@ -88,20 +88,20 @@ def test_names_of_data_never_leave_the_folder(keju: Keju, tmp_path: Path) -> Non
 
 def test_a_journal_that_is_a_link_is_neither_written_nor_read(keju: Keju, tmp_path: Path) -> None:
     assert evaluate(keju, "r").code == 0
-    journal, other = Path("runs/r/records.jsonl"), tmp_path / "other.jsonl"
-    shutil.move(journal, other)
-    content = other.read_bytes()
-    journal.symlink_to(other)
-    line = told(evaluate(keju, "r", "--resume", "--limit", "1"), 4)
+    journal, target = Path("runs/r/records.jsonl"), tmp_path / "other.jsonl"
+    shutil.move(journal, target)
+    content = target.read_bytes()
+    journal.symlink_to(target)
+    line = error_line(evaluate(keju, "r", "--resume", "--limit", "1"), 4)
     assert "symbolic link" in line
-    assert "symbolic link" in told(keju("score", "r", "--work-dir", "runs"))
-    assert other.read_bytes() == content
+    assert "symbolic link" in error_line(keju("score", "r", "--work-dir", "runs"))
+    assert target.read_bytes() == content
     journal.unlink()
     os.mkfifo(journal)
-    assert "not a file" in told(keju("score", "r", "--work-dir", "runs"))
+    assert "not a file" in error_line(keju("score", "r", "--work-dir", "runs"))
     journal.unlink()
     journal.symlink_to("/dev/zero")
-    assert "symbolic link" in told(keju("score", "r", "--work-dir", "runs"))
+    assert "symbolic link" in error_line(keju("score", "r", "--work-dir", "runs"))
 
 
 def test_a_journal_with_carriage_returns_is_read_and_not_asked_again(keju: Keju) -> None:
@@ -121,12 +121,12 @@ def test_a_journal_with_carriage_returns_is_read_and_not_asked_again(keju: Keju)
 def test_a_file_system_without_locks_is_named(
     keju: Keju, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def refuse(fd: int, how: int) -> None:
+    def refuse(fd: int, operation: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     ran = evaluate(keju, "r")
-    line = told(ran, ran.code)
+    line = error_line(ran, ran.code)
     assert os.strerror(number) in line
     assert "another process" not in line
     assert "--work-dir" in line
@@ -139,12 +139,12 @@ def test_a_clock_beyond_the_calendar_is_named(keju: Keju, monkeypatch: pytest.Mo
             return cls.fromtimestamp(253402300800.0 + 86400 * 400, tz)
 
     monkeypatch.setattr(manifest, "datetime", Beyond)
-    assert "after the year 9999" in told(evaluate(keju, "r"))
+    assert "after the year 9999" in error_line(evaluate(keju, "r"))
 
 
 def test_a_tag_in_yaml_is_refused_in_kejus_words(keju: Keju) -> None:
     Path("c.yaml").write_text("model: scripted\ndatasets: !!python/tuple [demo]\n")
-    line = told(keju("eval", "--config", "c.yaml"))
+    line = error_line(keju("eval", "--config", "c.yaml"))
     assert "line 2: the tag !!python/tuple is not supported" in line
     assert "constructor" not in line
 

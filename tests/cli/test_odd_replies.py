@@ -51,8 +51,8 @@ ODD = {
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)
 def test_an_odd_reply_costs_an_attempt_and_nothing_else(keju: Keju, data: bytes) -> None:
     """The preflight's first call meets it too."""
-    first = Plan(answers=TEXT, raw=lambda _, attempt: None if attempt else Raw(data=data))
-    with FaultyEndpoint(first) as endpoint:
+    odd_plan = Plan(answers=TEXT, raw=lambda _, attempt: None if attempt else Raw(data=data))
+    with FaultyEndpoint(odd_plan) as endpoint:
         ran = evaluate(keju, endpoint, "--json")
     assert ran.code == 0, ran.err
     assert [record["reply"]["text"] for record in records()] == [TEXT] * 4
@@ -60,8 +60,8 @@ def test_an_odd_reply_costs_an_attempt_and_nothing_else(keju: Keju, data: bytes)
 
 
 def test_a_redirect_to_nowhere_ends_the_run_in_one_line(keju: Keju) -> None:
-    lost = Raw(data=message(307, b"", "Location: http://[::1"))
-    with FaultyEndpoint(Plan(raw=lambda *_: lost)) as endpoint:
+    redirect = Raw(data=message(307, b"", "Location: http://[::1"))
+    with FaultyEndpoint(Plan(raw=lambda *_: redirect)) as endpoint:
         ran = evaluate(keju, endpoint)
     assert ran.code == 5
     assert "the address redirects elsewhere" in ran.err
@@ -84,9 +84,9 @@ def test_a_status_that_passes_is_met_with_another_attempt(keju: Keju, status: st
 
 
 def test_reading_an_endless_reply_stops(keju: Keju) -> None:
-    def endless(asked: EndpointRequest, attempt: int) -> Raw | None:
+    def endless(request: EndpointRequest, attempt: int) -> Raw | None:
         head = message(200, b"", length=False)
-        return None if asked.text.startswith(PREFLIGHT) else Raw(data=head, rest=b"a" * (1 << 20))
+        return None if request.text.startswith(PREFLIGHT) else Raw(data=head, rest=b"a" * (1 << 20))
 
     with FaultyEndpoint(Plan(raw=endless)) as endpoint:
         ran = evaluate(keju, endpoint, "--attempts", "1", "--eval-batch-size", "2")
@@ -97,14 +97,14 @@ def test_reading_an_endless_reply_stops(keju: Keju) -> None:
 
 def test_terminal_escapes_of_an_endpoint_are_shown_inert(keju: Keju) -> None:
     body = json.dumps({"error": {"message": f"go {ESCAPES} away"}}).encode()
-    refused = Raw(data=message(422, body))
+    error_reply = Raw(data=message(422, body))
     spared = Plan(
-        raw=lambda asked, _: None if asked.text.startswith(PREFLIGHT) else refused,
+        raw=lambda request, _: None if request.text.startswith(PREFLIGHT) else error_reply,
         model_name=f"m{ESCAPES}",
     )
     with FaultyEndpoint(spared) as endpoint:
         during = evaluate(keju, endpoint)
-    with FaultyEndpoint(Plan(raw=lambda *_: refused)) as endpoint:
+    with FaultyEndpoint(Plan(raw=lambda *_: error_reply)) as endpoint:
         before = evaluate(keju, endpoint, run="other")
     assert "go" in during.err
     assert "go" in before.err
@@ -113,7 +113,7 @@ def test_terminal_escapes_of_an_endpoint_are_shown_inert(keju: Keju) -> None:
 
 
 def test_a_key_that_a_reply_echoes_is_masked_everywhere(keju: Keju, tmp_path: Path) -> None:
-    def echo(asked: EndpointRequest) -> dict[str, Any]:
+    def echo(request: EndpointRequest) -> dict[str, Any]:
         return {
             "content": f"Your key is {KEY}. {TEXT}",
             "reasoning_content": f"Bearer {KEY} and {KEY}",
@@ -152,10 +152,10 @@ def test_a_password_is_hidden_in_every_form_in_which_it_is_sent(
     keju: Keju, tmp_path: Path, as_error: bool
 ) -> None:
     echoed = " ; ".join(FORMS.values())
-    refused = message(400, json.dumps({"error": {"message": echoed}}).encode())
+    error_reply = message(400, json.dumps({"error": {"message": echoed}}).encode())
 
-    def raw(asked: EndpointRequest, attempt: int) -> Raw | None:
-        return Raw(data=refused) if as_error and asked.body.get("max_tokens") == 100 else None
+    def raw(request: EndpointRequest, attempt: int) -> Raw | None:
+        return Raw(data=error_reply) if as_error and request.body.get("max_tokens") == 100 else None
 
     with FaultyEndpoint(Plan(answers=f"{echoed}\n{TEXT}", raw=raw)) as endpoint:
         url = endpoint.url.replace("://", f"://user:{quote(PASSWORD, safe='')}@")
@@ -206,32 +206,32 @@ def test_a_key_in_the_list_of_models_is_hidden(
     assert KEY not in ran.out + ran.err + stored(tmp_path)
 
 
-def _words(url: str, *more: str) -> list[str]:
+def _words(url: str, *flags: str) -> list[str]:
     place = ("--model", "m", "--api-url", url, "--work-dir", ".", "--run-id", "r")
     exam = ("--datasets", "demo", "--dataset-args", json.dumps(EXAM))
-    return ["eval", *place, *exam, "--retry-interval", "0.01", "--quiet", *more]
+    return ["eval", *place, *exam, "--retry-interval", "0.01", "--quiet", *flags]
 
 
 def test_a_key_in_the_body_is_sent_and_not_stored(keju: Keju, tmp_path: Path) -> None:
     body = {"api_key": KEY, "provider": {"token": f"{KEY}-2", "order": ["a"]}, "cache_key": "c1"}
-    sent: list[dict[str, Any]] = []
+    bodies: list[dict[str, Any]] = []
 
-    def answer(asked: EndpointRequest) -> str:
-        sent.append(asked.body)
+    def answer(request: EndpointRequest) -> str:
+        bodies.append(request.body)
         return f"{TEXT} {KEY}"
 
     generation = json.dumps({"extra_body": body})
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         ran = keju(*_words(endpoint.url, "--generation-config", generation, "--json"))
         assert ran.code == 0, ran.err
-        assert sent[-1]["api_key"] == KEY
-        again = keju(*_words(endpoint.url, "--generation-config", generation, "--resume"))
-        assert again.code == 0, again.err
-        asked = len(sent)
+        assert bodies[-1]["api_key"] == KEY
+        resumed = keju(*_words(endpoint.url, "--generation-config", generation, "--resume"))
+        assert resumed.code == 0, resumed.err
+        request_count = len(bodies)
         hidden = keju("eval", "--config", "r/manifest.json", "--resume", "--repeats", "2")
         assert hidden.code == 2
         assert "is not stored with the run" in hidden.err
-        assert len(sent) == asked
+        assert len(bodies) == request_count
     assert KEY not in ran.out + ran.err + stored(tmp_path)
     config = json.loads(Path("r/manifest.json").read_text())["config"]["generation_config"]
     expected = {"api_key": "[redacted]", "provider": {"token": "[redacted]", "order": ["a"]}}
@@ -261,9 +261,9 @@ def test_no_pattern_of_the_user_holds_a_run(keju: Keju, pattern: str) -> None:
 def test_a_long_reply_is_read_beside_the_loop(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     threads, grade = [], Job.grade
 
-    def watched(*given: Any) -> tuple[Reading, ...]:
+    def watched(*arguments: Any) -> tuple[Reading, ...]:
         threads.append(threading.current_thread())
-        return grade(*given)
+        return grade(*arguments)
 
     monkeypatch.setattr(Job, "grade", watched)
     with FaultyEndpoint(Plan(answers="b" + "a" * 150_000)) as endpoint:
@@ -275,10 +275,10 @@ def test_a_long_reply_is_read_beside_the_loop(keju: Keju, monkeypatch: pytest.Mo
 
 def test_what_is_no_key_stays_in_the_reply(keju: Keju) -> None:
     """Placeholders for keys and values of plain headers may be answers."""
-    said = f"EMPTY on 2023-06-01. {TEXT}"
+    reply_text = f"EMPTY on 2023-06-01. {TEXT}"
     config = {"headers": {"x-api-version": "2023-06-01"}}
     Path("c.json").write_text(json.dumps(config))
-    with FaultyEndpoint(Plan(answers=said, key="EMPTY")) as endpoint:
+    with FaultyEndpoint(Plan(answers=reply_text, key="EMPTY")) as endpoint:
         ran = evaluate(keju, endpoint, "--api-key", "EMPTY", "--config", "c.json")
     assert ran.code == 0, ran.err
-    assert records()[0]["reply"]["text"] == said
+    assert records()[0]["reply"]["text"] == reply_text

@@ -24,8 +24,8 @@ ARGS = {"size": 20, "subset_list": ["object_counting"]}
 RUN = Path("runs", "r")
 
 
-def answer(asked: EndpointRequest) -> str:
-    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+def answer(request: EndpointRequest) -> str:
+    return f"So the answer is ({'ABCD'[int(draw(request.text) * 4)]})."
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ class Evaluate:
         self._keju, self.endpoint = keju, endpoint
 
     def __call__(self, *flags: str, url: str = "", model: str = "m", **args: Any) -> Ran:
-        asked = json.dumps({"demo": ARGS | args})
+        exam_args = json.dumps({"demo": ARGS | args})
         exams = () if "--datasets" in flags else ("--datasets", "demo")
         return self._keju(
             *("eval", "-m", model, "--api-url", url or self.endpoint.url, "--run-id", "r"),
-            *(*exams, "--dataset-args", asked, "--json", "--no-report", *flags),
+            *(*exams, "--dataset-args", exam_args, "--json", "--no-report", *flags),
         )
 
 
@@ -59,7 +59,7 @@ def contents() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "difference"),
     [
         (("--generation-config", "temperature=0.7"), "demo temperature: stored 0.0, asked 0.7"),
         (("--generation-config", "max_tokens=9"), "demo max_tokens: stored 64, asked 9"),
@@ -70,40 +70,40 @@ def contents() -> dict[str, bytes]:
     ],
 )
 def test_a_run_that_would_become_another_is_refused_with_the_differences(
-    evaluate: Evaluate, flags: tuple[str, ...], told: str
+    evaluate: Evaluate, flags: tuple[str, ...], difference: str
 ) -> None:
     assert evaluate("--limit", "5", subset_list=["object_counting", "word_sorting"]).code == 0
     before, requests = contents(), evaluate.endpoint.stats.requests
-    more = () if "--limit" in flags else ("--limit", "5")
-    refused = evaluate(*flags, *more, subset_list=["object_counting", "word_sorting"])
-    assert refused.code == 2
-    assert told in refused.err
-    assert "--replace" in refused.err
-    assert refused.err.count("\n") == 1
+    limit_flags = () if "--limit" in flags else ("--limit", "5")
+    refusal = evaluate(*flags, *limit_flags, subset_list=["object_counting", "word_sorting"])
+    assert refusal.code == 2
+    assert difference in refusal.err
+    assert "--replace" in refusal.err
+    assert refusal.err.count("\n") == 1
     assert evaluate.endpoint.stats.requests == requests
     assert contents() == before
 
 
 def test_another_model_is_refused(evaluate: Evaluate) -> None:
     assert evaluate("--limit", "5").code == 0
-    refused = evaluate("--limit", "5", model="n")
-    assert (refused.code, "model: stored m, asked n" in refused.err) == (2, True)
+    refusal = evaluate("--limit", "5", model="n")
+    assert (refusal.code, "model: stored m, asked n" in refusal.err) == (2, True)
 
 
 def test_a_subset_or_an_exam_that_is_left_out_is_refused(keju: Keju, evaluate: Evaluate) -> None:
     both_kinds = ["object_counting", "word_sorting"]
     assert evaluate("--limit", "5", subset_list=both_kinds).code == 0
-    refused = evaluate("--limit", "5")
-    assert refused.code == 2
-    assert "5 stored replies of run 'r' would not count any more" in refused.err
-    assert 'subset_list: stored ["object_counting","word_sorting"]' in refused.err
+    refusal = evaluate("--limit", "5")
+    assert refusal.code == 2
+    assert "5 stored replies of run 'r' would not count any more" in refusal.err
+    assert 'subset_list: stored ["object_counting","word_sorting"]' in refusal.err
     Path("quiz").mkdir()
     Path("quiz", "quiz_val.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
-    again = evaluate("--limit", "5", "--datasets", "demo", "custom:quiz", subset_list=both_kinds)
-    assert again.code == 0, again.err
-    refused = evaluate("--limit", "5", subset_list=both_kinds)
-    assert refused.code == 2
-    assert "datasets: stored [" in refused.err
+    grown = evaluate("--limit", "5", "--datasets", "demo", "custom:quiz", subset_list=both_kinds)
+    assert grown.code == 0, grown.err
+    refusal = evaluate("--limit", "5", subset_list=both_kinds)
+    assert refusal.code == 2
+    assert "datasets: stored [" in refusal.err
 
 
 def test_a_run_that_grows_says_so_and_counts_before_it_asks(evaluate: Evaluate) -> None:
@@ -125,11 +125,11 @@ def test_a_run_that_grows_says_so_and_counts_before_it_asks(evaluate: Evaluate) 
         assert difference in grown.err
         assert counts in grown.err
     evaluate.endpoint.plan = Plan(answers=answer)
-    asked = evaluate.endpoint.stats.requests
-    last = evaluate("--limit", "8", "--repeats", "2")
-    assert last.code == 0, last.err
-    assert evaluate.endpoint.stats.requests == asked + 11 + 1  # the preflight
-    assert last.json["benchmarks"][0]["n"] == 8
+    requests_before = evaluate.endpoint.stats.requests
+    largest = evaluate("--limit", "8", "--repeats", "2")
+    assert largest.code == 0, largest.err
+    assert evaluate.endpoint.stats.requests == requests_before + 11 + 1  # the preflight
+    assert largest.json["benchmarks"][0]["n"] == 8
 
 
 def test_a_run_without_any_reply_may_begin_otherwise(evaluate: Evaluate) -> None:
@@ -152,8 +152,8 @@ def test_replace_starts_over_and_keeps_the_earlier_run(evaluate: Evaluate, keju:
         aside = Path("runs", f"r.replaced-{number}")
         assert str(aside) in replaced.err
         assert replaced.json["benchmarks"][0]["n"] == 3
-    kept = Path("runs", "r.replaced-1")
-    assert {path.name: path.read_bytes() for path in sorted(kept.iterdir())} == before
+    moved_run = Path("runs", "r.replaced-1")
+    assert {path.name: path.read_bytes() for path in sorted(moved_run.iterdir())} == before
     assert "replace" not in json.loads((RUN / "manifest.json").read_text())["config"]
     resumed = keju("eval", "--config", str(RUN / "manifest.json"), "--resume", "--json", "-q")
     assert resumed.code == 0
@@ -170,15 +170,15 @@ def test_a_run_is_put_back_where_its_replacement_never_began(evaluate: Evaluate)
 
 
 def test_replace_has_no_place_beside_resume(evaluate: Evaluate) -> None:
-    refused = evaluate("--resume", "--replace")
-    assert (refused.code, "replace needs the run_id" in refused.err) == (2, True)
+    refusal = evaluate("--resume", "--replace")
+    assert (refusal.code, "replace needs the run_id" in refusal.err) == (2, True)
 
 
 def test_replace_moves_no_folder_that_is_no_run(evaluate: Evaluate) -> None:
     RUN.mkdir(parents=True)
     (RUN / "thesis.tex").write_text("years of work")
-    refused = evaluate("--limit", "1", "--replace")
-    assert (refused.code, "holds files and no run" in refused.err) == (2, True)
+    refusal = evaluate("--limit", "1", "--replace")
+    assert (refusal.code, "holds files and no run" in refusal.err) == (2, True)
     assert (RUN / "thesis.tex").is_file()
 
 
@@ -191,9 +191,9 @@ def test_eval_does_not_go_on_with_an_imported_run(keju: Keju, endpoint: FaultyEn
     base = ("eval", "-m", "tiny-chat", "--api-url", endpoint.url, "--datasets", "bbh", "-q")
     args = ("--run-id", "r", "--data-dir", "data", "--limit", "1", "--dataset-args")
     subsets = '{"bbh": {"subset_list": ["boolean_expressions"], "few_shot_num": 0}}'
-    refused = keju(*base, *args, subsets)
-    assert refused.code == 2
-    assert "run 'r' was imported from evalscope 1.14.1" in refused.err
+    refusal = keju(*base, *args, subsets)
+    assert refusal.code == 2
+    assert "run 'r' was imported from evalscope 1.14.1" in refusal.err
     assert contents() == before
     assert keju(*base, *args, subsets, "--replace").code == 0
     assert Path("runs", "r.replaced-1", "import.json").is_file()
@@ -210,8 +210,8 @@ def test_an_imported_runs_manifest_holds_no_setting_that_was_not_in_force(keju: 
     prompts = "as evalscope 1.14.1 wrote them"
     assert by_name["bbh"] == {"few_shot_num": 0, "prompts": prompts}
     assert by_name["mmlu_pro"] == {"few_shot_num": 2, "prompts": prompts}
-    told = {"split": "val", "few_shot_num": 1, "mode": "cot", "prompts": prompts}
-    assert by_name["ceval"] == told
+    expected_args = {"split": "val", "few_shot_num": 1, "mode": "cot", "prompts": prompts}
+    assert by_name["ceval"] == expected_args
     assert keju("judge", "r", "--model", "scripted", "--strategy", "llm", "-q").code in (0, 4)
     judged = json.loads((RUN / "manifest.json").read_text())
     assert judged["benchmarks"] == manifest["benchmarks"]
@@ -224,9 +224,9 @@ def test_two_models_behind_one_name_are_told_on_every_result(
     evaluate.endpoint.plan = Plan(answers=answer, model_name="m-2024", max_requests=4)
     stopped = evaluate("--limit", "6", "--attempts", "1", "--give-up-after", "0.1")
     assert stopped.code == 4
-    with FaultyEndpoint(Plan(answers=answer, model_name="m-2025")) as other:
-        ran = evaluate("--limit", "6", url=other.url)
-        second = other.url
+    with FaultyEndpoint(Plan(answers=answer, model_name="m-2025")) as other_endpoint:
+        ran = evaluate("--limit", "6", url=other_endpoint.url)
+        other_url = other_endpoint.url
     assert ran.code == 0, ran.err
     sentence = "2 models by what the endpoint called them: m-2024 (3), m-2025 (3)"
     notice = {"models": 2, "counts": "m-2024 (3), m-2025 (3)"}
@@ -234,9 +234,12 @@ def test_two_models_behind_one_name_are_told_on_every_result(
         (entry,) = results["benchmarks"]
         assert any(sentence in warning for warning in entry["warnings"])
         assert {"code": "reported_models", "values": notice} in entry["notices"]
-    first, last = json.loads((RUN / "manifest.json").read_text())["sessions"]
-    assert (first["endpoint"], first["models"]) == (evaluate.endpoint.url, {"m-2024": 3})
-    assert (last["endpoint"], last["models"]) == (second, {"m-2025": 3})
+    first_session, last_session = json.loads((RUN / "manifest.json").read_text())["sessions"]
+    assert (first_session["endpoint"], first_session["models"]) == (
+        evaluate.endpoint.url,
+        {"m-2024": 3},
+    )
+    assert (last_session["endpoint"], last_session["models"]) == (other_url, {"m-2025": 3})
 
 
 def test_one_model_under_one_name_is_no_news(evaluate: Evaluate) -> None:
@@ -255,9 +258,9 @@ def test_resume_keeps_the_protocol_and_says_with_which_version_it_reads(
     monkeypatch.setattr(MarkerReader, "version", 99)
     ran = evaluate("--limit", "3", "--resume")
     assert ran.code == 0
-    told = f"@99 (stored: @{version})"
-    assert told in ran.err
-    assert any(told in warning for warning in ran.json["benchmarks"][0]["warnings"])
+    versions = f"@99 (stored: @{version})"
+    assert versions in ran.err
+    assert any(versions in warning for warning in ran.json["benchmarks"][0]["warnings"])
 
 
 def test_resume_goes_on_under_the_protocol_of_the_run(evaluate: Evaluate, keju: Keju) -> None:
@@ -277,10 +280,10 @@ def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_eval_asks_no_judge_that_it_does_not_name(keju: Keju, open_exam: None) -> None:
     judges = 0
 
-    def counted(asked: EndpointRequest) -> str:
+    def counted(request: EndpointRequest) -> str:
         nonlocal judges
-        judges += asked.body["model"] == "judge"
-        return candidate_or_verdict(asked)
+        judges += request.body["model"] == "judge"
+        return candidate_or_verdict(request)
 
     with FaultyEndpoint(Plan(answers=counted)) as endpoint:
         base = ("eval", "-m", "m", "--api-url", endpoint.url, "--datasets", "open", "--run-id", "r")
@@ -288,31 +291,33 @@ def test_eval_asks_no_judge_that_it_does_not_name(keju: Keju, open_exam: None) -
         assert keju(*base, "--limit", part, "-q").code == 3, "most answers have no grade"
         judged = keju("judge", "r", "--model", "judge", "--json", "-q")
         assert judged.code == 0, judged.err
-        asked = judges
-        assert asked > 0
+        judge_calls = judges
+        assert judge_calls > 0
         correct = judged.json["benchmarks"][0]["outcomes"]["correct"]
-        again = keju(*base, "--limit", part, "--json", "-q")
+        rerun = keju(*base, "--limit", part, "--json", "-q")
         grown = keju(*base, "--json", "-q")
         resumed = keju("eval", "--config", "runs/r/manifest.json", "--resume", "--json", "-q")
-        assert judges == asked, "no command named the judge"
-        (entry,) = again.json["benchmarks"]
+        assert judges == judge_calls, "no command named the judge"
+        (entry,) = rerun.json["benchmarks"]
         assert entry["outcomes"]["correct"] == correct
-        for ran in (again, grown, resumed):
-            notices = [each["code"] for each in ran.json["benchmarks"][0]["notices"]]
+        for ran in (rerun, grown, resumed):
+            notices = [notice["code"] for notice in ran.json["benchmarks"][0]["notices"]]
             assert "judge_not_asked" in notices
         assert grown.json["benchmarks"][0]["judge"]["judged"] < JUDGED
         finished = keju("judge", "r", "--json", "-q")
         assert finished.code == 0, finished.err
         assert finished.json["benchmarks"][0]["outcomes"]["correct"] == RIGHT
-        named = keju(*base, "--judge", '{"model": "judge"}', "--json", "-q")
-        assert named.json["benchmarks"][0]["outcomes"]["correct"] == RIGHT
+        with_judge = keju(*base, "--judge", '{"model": "judge"}', "--json", "-q")
+        assert with_judge.json["benchmarks"][0]["outcomes"]["correct"] == RIGHT
 
 
-def edited(lines: list[bytes], many: int) -> list[bytes]:
+def edited(lines: list[bytes], count: int) -> list[bytes]:
     """The lines, with another letter in the texts of the first of them."""
-    for place in range(many):
-        for letter, other in (b"AB", b"BC", b"CD", b"DA"):
-            text = lines[place].replace(b"answer is (%c)" % letter, b"answer is (%c)" % other, 1)
+    for place in range(count):
+        for letter, other_letter in (b"AB", b"BC", b"CD", b"DA"):
+            text = lines[place].replace(
+                b"answer is (%c)" % letter, b"answer is (%c)" % other_letter, 1
+            )
             if text != lines[place]:
                 lines[place] = text
                 break
@@ -339,33 +344,35 @@ def test_edited_replies_are_found_out_and_asked_again(evaluate: Evaluate, keju: 
     values = {"part": 12, "whole": 20}
     assert {"code": "damaged_lines", "values": {"lines": 8}} in entry["notices"]
     assert {"code": "replies_missing", "values": values} in entry["notices"]
-    asked = evaluate.endpoint.stats.requests
+    requests_before = evaluate.endpoint.stats.requests
     resumed = evaluate("--limit", "20")
-    assert evaluate.endpoint.stats.requests == asked + 8 + 1
+    assert evaluate.endpoint.stats.requests == requests_before + 8 + 1
     assert accuracy(resumed.json) == honest
     for ran in (resumed, keju("score", "r", "--json"), evaluate("--limit", "20")):
         (entry,) = ran.json["benchmarks"]
-        told = {notice["code"] for notice in entry["notices"]}
-        assert not told & {"damaged_lines", "replies_missing"}, "what was asked again is there"
+        notice_codes = {notice["code"] for notice in entry["notices"]}
+        assert not notice_codes & {"damaged_lines", "replies_missing"}, (
+            "what was asked again is there"
+        )
     assert "cannot be read" not in keju("export", "r", "-o", "r.csv").err
 
 
 def test_a_dry_run_says_that_a_run_would_be_refused_or_grow(evaluate: Evaluate) -> None:
     assert evaluate("--limit", "5").code == 0
-    before, asked = contents(), evaluate.endpoint.stats.requests
-    refused = evaluate("--generation-config", "temperature=0.7", "--limit", "5", "--dry-run")
-    assert refused.code == 2
-    assert "demo temperature: stored 0.0, asked 0.7" in refused.err
+    before, requests_before = contents(), evaluate.endpoint.stats.requests
+    refusal = evaluate("--generation-config", "temperature=0.7", "--limit", "5", "--dry-run")
+    assert refusal.code == 2
+    assert "demo temperature: stored 0.0, asked 0.7" in refusal.err
     grown = evaluate("--limit", "8", "--dry-run")
     assert (grown.code, grown.json["known"], grown.json["requests"]) == (0, 5, 8)
     assert grown.json["notices"][0]["code"] == "run_grows"
     assert "5 of 8 replies are there, 3 will be asked" in grown.json["warnings"][0]
     assert evaluate("--run-id", "absent", "--resume", "--dry-run").code == 2
-    assert (contents(), evaluate.endpoint.stats.requests) == (before, asked)
+    assert (contents(), evaluate.endpoint.stats.requests) == (before, requests_before)
 
 
 @pytest.mark.parametrize(
-    ("first", "more", "told"),
+    ("first_flags", "larger_flags", "growth"),
     [
         (("--total", "3"), ("--total", "7"), "total: stored 3, asked 7"),
         (("--total", "3"), (), "total: stored 3, asked none"),
@@ -373,12 +380,12 @@ def test_a_dry_run_says_that_a_run_would_be_refused_or_grow(evaluate: Evaluate) 
     ],
 )
 def test_growth_by_total_and_ids_is_said(
-    evaluate: Evaluate, first: tuple[str, ...], more: tuple[str, ...], told: str
+    evaluate: Evaluate, first_flags: tuple[str, ...], larger_flags: tuple[str, ...], growth: str
 ) -> None:
-    assert evaluate(*first).code == 0
-    grown = evaluate(*more)
+    assert evaluate(*first_flags).code == 0
+    grown = evaluate(*larger_flags)
     assert grown.code == 0, grown.err
-    assert f"the run goes on ({told}" in grown.err
+    assert f"the run goes on ({growth}" in grown.err
 
 
 def test_scores_of_0_1_are_never_believed(evaluate: Evaluate, keju: Keju) -> None:
@@ -406,8 +413,8 @@ def test_scores_that_earlier_readers_made_are_not_believed_later(
         wrong = accuracy(evaluate("--limit", "20").json)
     assert wrong == 0.0
     monkeypatch.setattr(MarkerReader, "version", 99)
-    second, third = evaluate("--limit", "20"), evaluate("--limit", "20")
-    assert accuracy(second.json) == accuracy(third.json) > 0
+    second_run, third = evaluate("--limit", "20"), evaluate("--limit", "20")
+    assert accuracy(second_run.json) == accuracy(third.json) > 0
     rows = keju("export", "r", "--format", "jsonl").out.splitlines()
     assert sum(json.loads(row)["score"] for row in rows) / 20 == accuracy(third.json)
 

@@ -60,8 +60,8 @@ def test_several_values_after_one_flag(argv: str, expected: str) -> None:
 
 
 def test_every_row_is_taken_by_a_command_and_no_spelling_twice() -> None:
-    taken = {row.name for command in COMMANDS.values() for row in command.rows.values()}
-    assert taken == set(OPTIONS)
+    row_names = {row.name for command in COMMANDS.values() for row in command.rows.values()}
+    assert row_names == set(OPTIONS)
     for command in COMMANDS.values():
         flags = [flag for row in command.rows.values() for flag in row.flags]
         assert len(flags) == len(set(flags)), command.name
@@ -85,13 +85,15 @@ def test_every_setting_is_a_field_of_the_configuration() -> None:
     assert settings == set(TaskConfig.model_fields)
 
 
-@pytest.mark.parametrize(("command", "name"), VALUED, ids=lambda each: getattr(each, "name", each))
+@pytest.mark.parametrize(
+    ("command", "name"), VALUED, ids=lambda row_or_name: getattr(row_or_name, "name", row_or_name)
+)
 def test_a_flag_with_a_value_is_given_once_unless_it_is_a_list(command: Command, name: str) -> None:
     row = command.rows[name]
     value = value_of(row)
     once = parse(command, [*arguments(command), f"{row.flags[0]}={value}"])
-    for second in row.flags:
-        words = [*arguments(command), row.flags[0], value, second, value]
+    for repeated_flag in row.flags:
+        words = [*arguments(command), row.flags[0], value, repeated_flag, value]
         if row.kind is list:
             assert parse(command, words)[name] == [value, value]
             continue
@@ -106,16 +108,16 @@ def test_settings_of_tools_are_refused_without_tools(keju: Keju) -> None:
     """Version 1.0 accepted them: a run that has begun goes on, with a warning."""
     words = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "r")
     idle = ("--agent", "max_iterations=3,protocol=text")
-    for more in (idle, (*idle, "--dry-run")):
-        refused = keju(*words, *more)
-        assert refused.code == 2
-        assert "agent.max_iterations, agent.protocol: no effect without tools" in refused.err
-        assert "--tools python" in refused.err
+    for flags in (idle, (*idle, "--dry-run")):
+        refusal = keju(*words, *flags)
+        assert refusal.code == 2
+        assert "agent.max_iterations, agent.protocol: no effect without tools" in refusal.err
+        assert "--tools python" in refusal.err
         assert not Path("runs").exists()
     assert keju(*words, "--agent", "timeout_seconds=60", "--no-report").code == 0
-    again = keju(*words, "--agent", "timeout_seconds=60,max_iterations=3", "--no-report")
-    assert again.code == 0
-    assert "agent.max_iterations: no effect, since this run has no tools" in again.err
+    resumed = keju(*words, "--agent", "timeout_seconds=60,max_iterations=3", "--no-report")
+    assert resumed.code == 0
+    assert "agent.max_iterations: no effect, since this run has no tools" in resumed.err
 
 
 def test_given_twice_is_one_line(keju: Keju) -> None:
@@ -141,8 +143,8 @@ def test_flags_that_are_not_given_set_nothing() -> None:
 
 def test_a_flag_of_one_key_goes_before_the_mapping() -> None:
     rows = COMMANDS["judge"].rows
-    given = {rows["model"]: "b", rows["judge"]: '{"model": "a", "repeats": 2}'}
-    assert collect(given) == {"judge": {"model": "b", "repeats": 2}}
+    values = {rows["model"]: "b", rows["judge"]: '{"model": "a", "repeats": 2}'}
+    assert collect(values) == {"judge": {"model": "b", "repeats": 2}}
 
 
 def test_headers_stay_texts() -> None:
@@ -162,6 +164,6 @@ def test_every_error_has_its_sentence_in_both_languages() -> None:
     assert len(codes) > 70
     for language in ("en", "zh"):
         assert codes - set(catalogue(language)) == set()
-    known = {code for code in catalogue("en") if code.startswith(("cli_", "config_"))}
+    catalogued = {code for code in catalogue("en") if code.startswith(("cli_", "config_"))}
     of_pydantic = {f"config_{kind}" for kind in get_args(ErrorType)}
-    assert known - codes - of_pydantic == set()
+    assert catalogued - codes - of_pydantic == set()

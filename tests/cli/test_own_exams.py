@@ -42,8 +42,8 @@ def cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def evaluate(keju: Keju, run: str, *more: str) -> None:
-    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "-q", "--run-id", run, *more)
+def evaluate(keju: Keju, run: str, *flags: str) -> None:
+    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "-q", "--run-id", run, *flags)
     assert ran.code == 0, ran.err
 
 
@@ -58,10 +58,12 @@ def test_a_part_of_the_subsets_is_compared_with_the_whole(
         (cap / "few_shot.csv").write_text(shots)
     evaluate(keju, "whole")
     evaluate(keju, "part", *EUROPE)
-    found = json.loads(keju("compare", "whole", "part", "--json").out)
-    assert found["comparable"]
-    assert found["comparisons"][0]["n"] == 2
-    assert "few_shot_num" not in [each["field"] for each in found["comparisons"][0]["unlike"]]
+    document = json.loads(keju("compare", "whole", "part", "--json").out)
+    assert document["comparable"]
+    assert document["comparisons"][0]["n"] == 2
+    assert "few_shot_num" not in [
+        mismatch["field"] for mismatch in document["comparisons"][0]["unlike"]
+    ]
     assert keju("diff", "whole", "part").code == 0
     assert "not comparable" not in keju("gate", "part", "--baseline", "whole", "--margin", "1").out
 
@@ -90,22 +92,24 @@ def test_the_tables_of_the_viewer_name_other_subsets_alone(keju: Keju, cap: Path
     evaluate(keju, "part", *EUROPE)
     run_index, labels = RunIndex(Path("runs")), Labels("en")
     run_index.refresh()
-    shown = [run_summary for stored in run_index for run_summary in run_summaries(stored, labels)]
-    ((_, tables),) = leaderboards(shown, labels)
+    summaries = [
+        run_summary for stored in run_index for run_summary in run_summaries(stored, labels)
+    ]
+    ((_, tables),) = leaderboards(summaries, labels)
     assert len(tables) == 2
-    named = [name for name, _ in tables[0].differing]
-    assert "subset_list" in named
-    assert "few_shot_num" not in named
+    differing_fields = [name for name, _ in tables[0].differing]
+    assert "subset_list" in differing_fields
+    assert "few_shot_num" not in differing_fields
 
 
 def test_the_subsets_of_a_folder_are_listed_with_a_command_that_works(
     keju: Keju, cap: Path
 ) -> None:
     cap.rename("my caps")
-    listed = keju("list", "subsets", "--benchmark", "./my caps", "--json").json["subsets"]
-    assert [(row["subset"], row["questions"]) for row in listed] == [("europe", 2), ("america", 2)]
-    told = keju("list", "subsets", "--benchmark", "./my caps").err
-    step = next(line for line in told.splitlines() if "keju eval" in line)
+    subsets = keju("list", "subsets", "--benchmark", "./my caps", "--json").json["subsets"]
+    assert [(row["subset"], row["questions"]) for row in subsets] == [("europe", 2), ("america", 2)]
+    next_steps = keju("list", "subsets", "--benchmark", "./my caps").err
+    step = next(line for line in next_steps.splitlines() if "keju eval" in line)
     _, *words = shlex.split(step)
     assert keju(*words, "--run-id", "r", "-q").code == 0
     assert from_document(json.loads(Path("runs/r/results.json").read_text())).benchmarks[0].n == 2
@@ -123,13 +127,15 @@ def test_a_gate_on_an_exam_at_a_path_is_planned(keju: Keju, cap: Path) -> None:
 def test_a_plan_says_of_each_number_which_questions_it_is_about(keju: Keju, cap: Path) -> None:
     plan = ("plan", "./cap", "--mde", "0.1")
     ran = keju(*plan)
-    said = " ".join((ran.out + ran.err).split())
-    assert "For this very set of questions, and no others like them, 4 questions show the" in said
-    assert "for questions like these in general, 231 would show this difference, and there" in said
+    output = " ".join((ran.out + ran.err).split())
+    assert "For this very set of questions, and no others like them, 4 questions show the" in output
+    assert (
+        "for questions like these in general, 231 would show this difference, and there" in output
+    )
     ran = keju(*plan, "--language", "zh")
-    said = "".join((ran.out + ran.err).split())
-    assert "若只论这套题本身，不论同类题目，4题即可显示这一差异" in said
-    assert "若论同类题目，需要231题才能显示这一差异，而共有4题" in said
+    output = "".join((ran.out + ran.err).split())
+    assert "若只论这套题本身，不论同类题目，4题即可显示这一差异" in output
+    assert "若论同类题目，需要231题才能显示这一差异，而共有4题" in output
 
 
 @pytest.mark.parametrize("key", ["cap", "capitals"])
@@ -147,15 +153,15 @@ def test_a_name_that_two_exams_have_is_refused_with_names_that_can_be_typed(
     keju: Keju, cap: Path
 ) -> None:
     (cap / "exam.yaml").write_text("name: more\n")
-    other = Path("more")
-    other.mkdir()
-    (other / "q.csv").write_text(ROWS)
-    (other / "exam.yaml").write_text("name: others\n")
-    both = ("eval", "-m", "scripted", "--datasets", "./cap", "./more", "--dataset-args")
-    ran = keju(*both, "more.limit=1")
+    other_folder = Path("more")
+    other_folder.mkdir()
+    (other_folder / "q.csv").write_text(ROWS)
+    (other_folder / "exam.yaml").write_text("name: others\n")
+    eval_both = ("eval", "-m", "scripted", "--datasets", "./cap", "./more", "--dataset-args")
+    ran = keju(*eval_both, "more.limit=1")
     assert ran.code == 2
     assert "dataset_args names 'more', which is not run (valid: cap, others)" in ran.err
-    assert keju(*both, '{"cap": {"limit": 1}, "others": {"limit": 1}}', "-q").code == 0
+    assert keju(*eval_both, '{"cap": {"limit": 1}, "others": {"limit": 1}}', "-q").code == 0
 
 
 def test_a_file_that_is_not_written_as_a_path_is_told_before_its_settings(
@@ -168,7 +174,7 @@ def test_a_file_that_is_not_written_as_a_path_is_told_before_its_settings(
 
 
 @pytest.mark.parametrize(
-    ("exam_file", "args", "told"),
+    ("exam_file", "args", "message"),
     [
         ("", '{"cap": {"few_shot_num": 2}}', "the exam has none: put them into a file few_shot"),
         ("", '{"cap": {"reader": {"marker": "X"}}}', "dataset_args.cap: reader: expected names"),
@@ -178,20 +184,20 @@ def test_a_file_that_is_not_written_as_a_path_is_told_before_its_settings(
     ],
 )
 def test_what_is_wrong_is_told_with_its_place_and_what_to_write(
-    keju: Keju, cap: Path, exam_file: str, args: str, told: str
+    keju: Keju, cap: Path, exam_file: str, args: str, message: str
 ) -> None:
     if exam_file:
         (cap / "exam.yaml").write_text(exam_file)
     ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--dataset-args", args)
     assert ran.code == 2
-    assert told in ran.err
+    assert message in ran.err
 
 
 FREE = "question,answer\n"
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "messages"),
     [
         (
             "own/q.csv",
@@ -211,7 +217,7 @@ FREE = "question,answer\n"
     ],
 )
 def test_files_that_are_no_exam_are_told_what_is_wrong_and_what_to_do(
-    keju: Keju, tmp_path: Path, file: str, text: str, told: tuple[str, ...]
+    keju: Keju, tmp_path: Path, file: str, text: str, messages: tuple[str, ...]
 ) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / file).write_text(text)
@@ -219,13 +225,13 @@ def test_files_that_are_no_exam_are_told_what_is_wrong_and_what_to_do(
     ran = keju("eval", "-m", "scripted", "--datasets", name, "--dry-run")
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
-    assert all(words in ran.err for words in told), ran.err
+    assert all(words in ran.err for words in messages), ran.err
     chinese = keju("eval", "-m", "scripted", "--datasets", name, "--dry-run", "--language", "zh")
     assert (chinese.code, chinese.err == ran.err) == (2, False)
 
 
 @pytest.mark.parametrize(
-    ("columns", "found", "names"),
+    ("columns", "columns_in_file", "names"),
     [
         ("question,a,b,c,answer", "a, b, c", "A, B, C"),
         ("question,A,B,c,answer", "c", "C"),
@@ -243,21 +249,21 @@ def test_files_that_are_no_exam_are_told_what_is_wrong_and_what_to_do(
 )
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "yaml"])
 def test_columns_that_miss_a_name_narrowly_are_refused_with_the_name(
-    keju: Keju, tmp_path: Path, ending: str, columns: str, found: str, names: str
+    keju: Keju, tmp_path: Path, ending: str, columns: str, columns_in_file: str, names: str
 ) -> None:
     keys = columns.split(",")
     cells = ["A" if key == keys[-1] else f"text {n}" for n, key in enumerate(keys)]
     row = json.dumps(dict(zip(keys, cells, strict=True)))
     text = {"csv": f"{columns}\n{','.join(cells)}\n", "jsonl": f"{row}\n"}.get(ending, f"[{row}]")
     (tmp_path / f"own.{ending}").write_text(text)
-    sat = ("eval", "-m", "scripted", "--datasets", f"./own.{ending}", "--run-id", "r")
-    ran = keju(*sat)
+    eval_words = ("eval", "-m", "scripted", "--datasets", f"./own.{ending}", "--run-id", "r")
+    ran = keju(*eval_words)
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
     assert f"own.{ending}, row 1: nothing reads the column" in ran.err
-    assert f" {found}: call " in ran.err
+    assert f" {columns_in_file}: call " in ran.err
     assert f" {names}; " in ran.err
-    chinese = keju(*sat, "--language", "zh").err
-    assert found.replace(", ", "、") in chinese
+    chinese = keju(*eval_words, "--language", "zh").err
+    assert columns_in_file.replace(", ", "、") in chinese
     assert f"请依次改名为：{names.replace(', ', '、')}。" in chinese
     assert not (tmp_path / "runs" / "r").exists()
 
@@ -279,20 +285,20 @@ def test_other_columns_are_allowed_without_a_word(
     keju: Keju, tmp_path: Path, columns: str, template: str
 ) -> None:
     row = {key: f"text {n}" for n, key in enumerate(columns.split(","))}
-    whole: dict[str, object] = {**row, "choices": ["x", row.get("answer")]}
+    full_row: dict[str, object] = {**row, "choices": ["x", row.get("answer")]}
     (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "q.json").write_text(json.dumps([whole if "choices" in row else row]))
+    (tmp_path / "own" / "q.json").write_text(json.dumps([full_row if "choices" in row else row]))
     if "A" in row:
         (tmp_path / "own" / "q.json").write_text(json.dumps([{**row, "answer": "A"}]))
-    given = json.dumps({"own": {"prompt_template": template}}) if template else "{}"
-    sat = ("eval", "-m", "scripted", "--datasets", "./own", "--dry-run")
-    ran = keju(*sat, "--dataset-args", given)
+    exam_args = json.dumps({"own": {"prompt_template": template}}) if template else "{}"
+    eval_words = ("eval", "-m", "scripted", "--datasets", "./own", "--dry-run")
+    ran = keju(*eval_words, "--dataset-args", exam_args)
     assert ran.code == 0, ran.err
     assert "column" not in ran.out + ran.err
     if template:
-        assert keju(*sat).code == 2
+        assert keju(*eval_words).code == 2
         (tmp_path / "own" / "exam.yaml").write_text(json.dumps({"template": template}))
-        assert keju(*sat).code == 0
+        assert keju(*eval_words).code == 0
 
 
 def test_worked_examples_are_told_of_such_columns_too(keju: Keju, cap: Path) -> None:
@@ -308,9 +314,9 @@ def test_a_kind_that_the_exam_file_says_is_named(keju: Keju, cap: Path) -> None:
     assert (ran.code, "the exam is of kind 'choice'" in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize("more", [("--dry-run",), ("--run-id", "r")])
+@pytest.mark.parametrize("flags", [("--dry-run",), ("--run-id", "r")])
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
         ("Who?,Ann\n2+2?,4\nWhere?,here\n", "1 of 3 right answers (33.33 %) are numbers"),
         (
@@ -321,12 +327,12 @@ def test_a_kind_that_the_exam_file_says_is_named(keju: Keju, cap: Path) -> None:
     ],
 )
 def test_what_could_mislead_about_questions_is_said_before_they_are_asked(
-    keju: Keju, tmp_path: Path, rows: str, told: str, more: tuple[str, ...]
+    keju: Keju, tmp_path: Path, rows: str, message: str, flags: tuple[str, ...]
 ) -> None:
     (tmp_path / "own.csv").write_text(FREE + rows)
-    ran = keju("eval", "-m", "scripted", "--datasets", "./own.csv", *more)
+    ran = keju("eval", "-m", "scripted", "--datasets", "./own.csv", *flags)
     assert ran.code == 0
-    assert [line for line in (ran.out + ran.err).splitlines() if told in line]
+    assert [line for line in (ran.out + ran.err).splitlines() if message in line]
 
 
 @pytest.mark.parametrize(
@@ -358,38 +364,40 @@ def test_a_free_answer_that_another_reader_finds_right_is_listed(
     (tmp_path / "own.csv").write_text(FREE + "2+2?,4\nCapital of Spain?,Madrid\n")
     keju("eval", "-m", "scripted", "--datasets", "./own.csv", "-q", "--run-id", "r")
     (exam,) = keju("audit", "r", "--json").json["exams"]
-    (found,) = exam["findings"]
-    assert (found["target"], found["outcomes"]["robust"]) == ("4", "incorrect")
-    assert found["outcomes"]["number"] == "correct"
+    (finding,) = exam["findings"]
+    assert (finding["target"], finding["outcomes"]["robust"]) == ("4", "incorrect")
+    assert finding["outcomes"]["number"] == "correct"
     assert "no reply is suspect" not in keju("audit", "r").out
 
 
 def test_a_prompt_that_was_never_sent_is_not_shown(keju: Keju, cap: Path) -> None:
     evaluate(keju, "old", "--repeats", "2")
     (cap / "q.csv").write_text(ROWS.replace("Capital of Spain?", "Capital of Austria?"))
-    edited, same = "cap_europe_1", "cap_europe_0"
+    edited, unchanged = "cap_europe_1", "cap_europe_0"
     stored = ("show", "old", "--sample")
-    for language, told in (
+    for language, message in (
         ("en", "the data has changed since the run (q.csv): the prompt as it was sent cannot be"),
         ("zh", "数据在运行之后有改动（q.csv）：无法显示当时发送的提示词"),
     ):
-        shown = keju(*stored, edited, "--language", language)
-        assert (shown.code, told in shown.err) == (0, True), shown.err
-        assert "Austria" not in shown.out
-        assert "target: Madrid" in shown.out or language == "zh"
+        output = keju(*stored, edited, "--language", language)
+        assert (output.code, message in output.err) == (0, True), output.err
+        assert "Austria" not in output.out
+        assert "target: Madrid" in output.out or language == "zh"
     document = keju(*stored, edited, "--json").json
     assert document["prompt"] is None
     assert [reply.get("epoch", 0) for reply in document["replies"]] == [0, 1]
-    kept = keju(*stored, same)
-    assert "Capital of France?" in kept.out
-    assert not kept.err, "this question is what it was"
+    unchanged_output = keju(*stored, unchanged)
+    assert "Capital of France?" in unchanged_output.out
+    assert not unchanged_output.err, "this question is what it was"
 
 
 def test_a_question_that_is_gone_is_told_so(keju: Keju, cap: Path) -> None:
     evaluate(keju, "old")
     (cap / "q.csv").write_text("".join(ROWS.splitlines(keepends=True)[:-1]))
-    shown = keju("show", "old", "--sample", "cap_america_1")
-    assert (shown.code, "the data has changed since the run" in shown.err) == (0, True), shown.err
+    output = keju("show", "old", "--sample", "cap_america_1")
+    assert (output.code, "the data has changed since the run" in output.err) == (0, True), (
+        output.err
+    )
 
 
 def test_a_prompt_of_another_version_is_that_of_the_same_data(keju: Keju, cap: Path) -> None:
@@ -400,8 +408,8 @@ def test_a_prompt_of_another_version_is_that_of_the_same_data(keju: Keju, cap: P
         row["hash"] = f"{number:032x}"
         del row["crc"]  # 0.1 wrote none
     journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shown = keju("show", "old", "--sample", "cap_europe_1")
-    assert (shown.code, "Capital of Spain?" in shown.out, shown.err) == (0, True, "")
+    output = keju("show", "old", "--sample", "cap_europe_1")
+    assert (output.code, "Capital of Spain?" in output.out, output.err) == (0, True, "")
 
 
 def test_a_folder_does_not_hide_the_run_of_its_name(keju: Keju, cap: Path) -> None:
@@ -429,8 +437,8 @@ def test_a_source_at_a_path_goes_before_the_run_of_its_name(keju: Keju, cap: Pat
     evaluate(keju, "cap")
     evaluate(keju, "preds")
     Path("preds").write_text('{"id": "cap_europe_0", "output": "ANSWER: Paris"}\n')
-    found = keju("compare", "cap", "preds", "--datasets", "./cap", "--json").json
-    assert found["comparisons"][0]["n"] == 1, "the file was read, as its exam is named"
+    document = keju("compare", "cap", "preds", "--datasets", "./cap", "--json").json
+    assert document["comparisons"][0]["n"] == 1, "the file was read, as its exam is named"
     assert keju("compare", "cap", "preds").code == 0, "without an exam it can only be the run"
     (Path("empty")).mkdir()
     assert keju("compare", "cap", "empty").code == 2

@@ -20,7 +20,10 @@ def _sit(keju: Keju, data_dir: Path, subsets: str = "", language: str = "en") ->
 def test_a_mean_over_some_subsets_says_over_how_many(keju: Keju, data_dir: Path) -> None:
     out = _sit(keju, data_dir, "snarks,navigate")
     page = Path("runs/t2/report.html").read_text("utf-8")
-    exports = [keju("export", "t2", "--format", each).out for each in ("markdown", "latex")]
+    exports = [
+        keju("export", "t2", "--format", export_format).out
+        for export_format in ("markdown", "latex")
+    ]
     for text in (out, page, *exports):
         assert "mean of 2 of 27 subsets" in text
         assert "mean of 27 subsets" not in text

@@ -25,9 +25,9 @@ __all__ = ["sit_exam"]
 QUIZ = "custom:quiz"
 
 
-def wordy(asked: EndpointRequest) -> str:
+def wordy(request: EndpointRequest) -> str:
     """Replies of many lengths."""
-    return "well " * int(1 + 400 * draw(asked.text) ** 3) + "Answer: A"
+    return "well " * int(1 + 400 * draw(request.text) ** 3) + "Answer: A"
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_a_difference_needs_so_many_questions_of_a_finite_set(keju: Keju) -> Non
     assert document["effect"] == pytest.approx(minimal_detectable_effect(2502))
     assert document["effect_on_set"] < document["effect"]
     assert (document["discordance"], document["discordance_from"]) == (0.28, "assumed")
-    whole = next(row for row in document["sizes"] if row["questions"] == 12_032)
-    assert whole["effect"] == pytest.approx(0.0135105, abs=6e-8)
+    full_size = next(row for row in document["sizes"] if row["questions"] == 12_032)
+    assert full_size["effect"] == pytest.approx(0.0135105, abs=6e-8)
     quantised = planned(keju, "--mde", "0.01", "--discordance", "0.05")
     assert quantised["questions_in_general"] == items_needed_exactly(0.03, 0.02)
 
@@ -80,13 +80,13 @@ def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
     assert "plan_guessed" in {notice["code"] for notice in document["notices"]}
     tokens = document["input_tokens"]["value"] + 2 * document["output_tokens"]["value"]
     assert document["cost"]["value"] == pytest.approx(tokens / 1e6)
-    shown = keju("plan", QUIZ, "--limit", "50")
-    assert "without a pilot the forecasts are guesses" in shown.out
-    assert f"--datasets {QUIZ} --limit 50 --sample random" in shown.out
+    output = keju("plan", QUIZ, "--limit", "50")
+    assert "without a pilot the forecasts are guesses" in output.out
+    assert f"--datasets {QUIZ} --limit 50 --sample random" in output.out
     titles = {"en": "Quantity  *Value  *95 % interval", "zh": "项目  *数值  *95 % 置信区间"}
-    for language, wanted in titles.items():
-        shown = keju("plan", QUIZ, "--limit", "50", "--language", language)
-        assert re.search(f"^{wanted}$", shown.out, re.MULTILINE)
+    for language, pattern in titles.items():
+        output = keju("plan", QUIZ, "--limit", "50", "--language", language)
+        assert re.search(f"^{pattern}$", output.out, re.MULTILINE)
     assert "--total 112 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
 
 
@@ -117,13 +117,13 @@ def test_a_pilot_tells_what_the_whole_exam_takes(keju: Keju, endpoint: FaultyEnd
     money = planned(keju, "--pilot", "r", "--max-cost", str(document["cost"]["high"] / 4))
     assert money["questions"] == pytest.approx(200, abs=2)
     assert money["cost"]["high"] <= document["cost"]["high"] / 4
-    again = public.plan(QUIZ, pilot="r", max_cost=document["cost"]["high"] / 4)
-    assert isinstance(again, public.Plan)
-    assert again.questions == money["questions"]
+    affordable = public.plan(QUIZ, pilot="r", max_cost=document["cost"]["high"] / 4)
+    assert isinstance(affordable, public.Plan)
+    assert affordable.questions == money["questions"]
     dearer = planned(keju, "--pilot", "r", "--price", "input=2,output=8")
     assert dearer["cost"]["value"] == pytest.approx(2 * document["cost"]["value"])
-    both = planned(keju, "--pilot", "r", "--repeats", "3")
-    assert both["cost"]["value"] == pytest.approx(3 * document["cost"]["value"])
+    with_repeats = planned(keju, "--pilot", "r", "--repeats", "3")
+    assert with_repeats["cost"]["value"] == pytest.approx(3 * document["cost"]["value"])
 
 
 def test_a_pilot_that_tells_less_is_used_as_far_as_it_goes(keju: Keju) -> None:
@@ -162,12 +162,12 @@ def test_a_pilot_of_few_or_first_questions_is_warned_about(
     assert evaluate(keju, endpoint, "--limit", "4").code == 0
     document = planned(keju, "--pilot", "r")
     assert [notice["code"] for notice in document["notices"]] == ["plan_few", "plan_first"]
-    shown = keju("plan", QUIZ, "--pilot", "r")
-    assert "the pilot has 8 replies" in shown.out
+    output = keju("plan", QUIZ, "--pilot", "r")
+    assert "the pilot has 8 replies" in output.out
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (("--mde", "0"), "above 0"),
         (("--mde", "-0.1"), "above 0"),
@@ -187,35 +187,35 @@ def test_a_pilot_of_few_or_first_questions_is_warned_about(
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
-    keju: Keju, flags: tuple[str, ...], told: str
+    keju: Keju, flags: tuple[str, ...], message: str
 ) -> None:
     write_exam(sizes={"one": 20})
-    refused = keju("plan", QUIZ, *flags)
-    assert refused.code == 2
-    assert told in refused.err
-    assert refused.err.count("\n") == 1
+    refusal = keju("plan", QUIZ, *flags)
+    assert refusal.code == 2
+    assert message in refusal.err
+    assert refusal.err.count("\n") == 1
 
 
 def test_a_pilot_of_another_exam_is_refused(keju: Keju, endpoint: FaultyEndpoint) -> None:
     write_exam()
     write_exam(Path("other"), sizes={"one": 20})
     assert evaluate(keju, endpoint, "--limit", "4").code == 0
-    refused = keju("plan", "custom:other", "--pilot", "r")
-    assert refused.code == 2
-    assert "does not include 'other'" in refused.err
+    refusal = keju("plan", "custom:other", "--pilot", "r")
+    assert refusal.code == 2
+    assert "does not include 'other'" in refusal.err
 
 
 def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> None:
     demo = ("--datasets", "demo", "--run-id", "r", "--no-report", "--json")
     assert keju("eval", "-m", "scripted", "--protocol", "letters", *demo).code == 0
-    own = keju("plan", "demo", "--limit", "2", "--pilot", "r")
-    assert "protocol letters" in own.out
-    assert "--protocol letters --datasets demo --limit 2" in own.out
-    assert "another way" not in own.out
-    other = keju("plan", "demo", "--pilot", "r", "--protocol", "text", "--json").json
-    assert other["protocol"] == "text"
-    assert "plan_other_manner" in [each["code"] for each in other["notices"]]
-    assert "protocol letters in place of text" in other["warnings"][-1]
+    own_protocol = keju("plan", "demo", "--limit", "2", "--pilot", "r")
+    assert "protocol letters" in own_protocol.out
+    assert "--protocol letters --datasets demo --limit 2" in own_protocol.out
+    assert "another way" not in own_protocol.out
+    other_protocol = keju("plan", "demo", "--pilot", "r", "--protocol", "text", "--json").json
+    assert other_protocol["protocol"] == "text"
+    assert "plan_other_manner" in [notice["code"] for notice in other_protocol["notices"]]
+    assert "protocol letters in place of text" in other_protocol["warnings"][-1]
 
 
 def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: Evaluate) -> None:
@@ -243,8 +243,8 @@ def test_the_settings_of_a_pilot_count_however_the_path_of_its_exam_is_written(
     write_exam(sizes={"one": 30, "two": 50})
     Path("down").mkdir()
     for run in ("r", "base"):
-        only = ("--dataset-args", "quiz.subset_list=[one]")
-        assert evaluate(keju, endpoint, *only, run=run).code == 0
+        one_subset = ("--dataset-args", "quiz.subset_list=[one]")
+        assert evaluate(keju, endpoint, *one_subset, run=run).code == 0
     name = f"custom:{Path('quiz').absolute() if spelling == 'whole' else spelling}"
     gated = ("--pilot", "r", "--baseline", "base", "--margin", "0.05")
     planned_ = keju("plan", name, *gated, "--json")

@@ -16,12 +16,12 @@ LAW = {"subject": "law", "output": "A"}
 FIRST = "So the answer is (A). Or (B)."
 
 
-def score(keju: Keju, tmp_path: Path, name: str, rows: Any, *more: str) -> Ran:
+def score(keju: Keju, tmp_path: Path, name: str, rows: Any, *flags: str) -> Ran:
     """Score rows, or the bytes of a file, as predictions of an exam."""
     lines = rows if isinstance(rows, bytes) else "\n".join(map(json.dumps, rows)).encode()
     (tmp_path / "p.jsonl").write_bytes(lines)
     words = ("--datasets", name, "--predictions", "p.jsonl", "--data-dir", str(DATA), "--json")
-    return keju("score", *words, *more)
+    return keju("score", *words, *flags)
 
 
 def outcome(ran: Ran) -> str:
@@ -42,7 +42,7 @@ def test_filters_and_reader_of_the_settings_count(keju: Keju, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"reader": ["zzz"]}, "bbh has no reader 'zzz'"),
         ({"reader": []}, "reader: "),
@@ -56,11 +56,11 @@ def test_filters_and_reader_of_the_settings_count(keju: Keju, tmp_path: Path) ->
     ],
 )
 def test_a_setting_without_effect_on_outputs_is_refused(
-    settings: dict[str, Any], told: str, keju: Keju, tmp_path: Path
+    settings: dict[str, Any], message: str, keju: Keju, tmp_path: Path
 ) -> None:
     words = ("--dataset-args", json.dumps({"bbh": settings}))
     ran = score(keju, tmp_path, "bbh", [SNARKS | {"output": FIRST}], *words)
-    assert told in ran.err
+    assert message in ran.err
     assert (ran.code, ran.json["error"]["exit_code"], len(ran.err.splitlines())) == (2, 2, 1)
 
 
@@ -72,7 +72,7 @@ def test_readers_that_are_given_twice_are_refused(keju: Keju, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "row", "told"),
+    ("name", "row", "message"),
     [
         ("ceval", LAW | {"id": 1.9}, "line 1: 'id' should be a whole number"),
         ("ceval", LAW | {"id": True}, "line 1: 'id' should be a whole number"),
@@ -105,16 +105,16 @@ def test_readers_that_are_given_twice_are_refused(keju: Keju, tmp_path: Path) ->
     ],
 )
 def test_a_row_that_is_not_what_it_says_is_refused(
-    name: str, row: dict[str, Any], told: str, keju: Keju, tmp_path: Path
+    name: str, row: dict[str, Any], message: str, keju: Keju, tmp_path: Path
 ) -> None:
     words = ("--dataset-args", '{"ceval": {"subset_list": ["law", "logic"]}}')
     ran = score(keju, tmp_path, name, [row], *(words if name == "ceval" else ()))
-    assert told in ran.err
+    assert message in ran.err
     assert (ran.code, ran.json["error"]["exit_code"], len(ran.err.splitlines())) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         (b'{"subset":"snarks","index":0,"output":"a","output":"b"}', "'output' is given twice"),
         (b'{"subset":"snarks","index":0,"output":"\xff"}', "line 1: not UTF-8 at byte"),
@@ -125,10 +125,10 @@ def test_a_row_that_is_not_what_it_says_is_refused(
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(
-    lines: bytes, told: str, keju: Keju, tmp_path: Path
+    lines: bytes, message: str, keju: Keju, tmp_path: Path
 ) -> None:
     ran = score(keju, tmp_path, "bbh", lines)
-    assert told in ran.err
+    assert message in ran.err
     assert (ran.code, ran.json["error"]["exit_code"], len(ran.err.splitlines())) == (2, 2, 1)
 
 

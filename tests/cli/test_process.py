@@ -55,12 +55,12 @@ def test_a_run_whose_output_nobody_reads_any_more_is_finished(closed: str, tmp_p
     """As ``keju eval ... 2>&1 | head -3`` leaves it: work and files first, then the broken pipe."""
     words = ("eval", "--model", "scripted", "--datasets", "demo", *RUN[:4])
 
-    def run(*more: str) -> None:
+    def run(*flags: str) -> None:
         reader, writer = os.pipe()
         os.close(reader)
         streams = {name: writer if name in closed else subprocess.DEVNULL for name in STREAMS}
-        command, own = [*KEJU, *words, *more], environment()
-        ran = subprocess.run(command, cwd=tmp_path, env=own, timeout=120, **streams)  # type: ignore[call-overload]
+        command, variables = [*KEJU, *words, *flags], environment()
+        ran = subprocess.run(command, cwd=tmp_path, env=variables, timeout=120, **streams)  # type: ignore[call-overload]
         os.close(writer)
         assert ran.returncode == 141
 
@@ -79,13 +79,13 @@ def test_other_commands_need_none_either(words: tuple[str, ...], tmp_path: Path)
     assert (ran.returncode, ran.stderr) == (2 if words == ("evl",) else 0, "")
 
 
-def start(endpoint: FaultyEndpoint, folder: Path, *more: str) -> subprocess.Popen[str]:
+def start(endpoint: FaultyEndpoint, folder: Path, *prefix: str) -> subprocess.Popen[str]:
     """A run of 40 questions that lasts until it is told to stop."""
     settings = {"demo": {"size": 40, "subset_list": ["boolean_expressions"]}}
     words = ("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo")
     exam = ("--dataset-args", json.dumps(settings), "--eval-batch-size", "4")
     return subprocess.Popen(
-        [*more, *KEJU, *words, *exam, *RUN],
+        [*prefix, *KEJU, *words, *exam, *RUN],
         cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -112,8 +112,8 @@ def test_a_signal_lets_what_is_in_flight_finish_and_says_how_to_resume(
         out, err = child.communicate(timeout=60)
         answered = endpoint.stats.answered - 1  # the preflight
     assert child.returncode == 130
-    told = ["keju: interrupted; resume with:", f"  {RESUME}"]
-    assert err.splitlines()[-2:] == told
+    last_lines = ["keju: interrupted; resume with:", f"  {RESUME}"]
+    assert err.splitlines()[-2:] == last_lines
     assert document(out)["complete"] is False
     assert len(journal.read_text().splitlines()) == answered
 
@@ -152,10 +152,10 @@ def test_a_signal_during_imports_is_heard_though_a_destructor_swallows_it(
             text=True,
             timeout=60,
         )
-        asked = endpoint.stats.requests
+        request_count = endpoint.stats.requests
     assert ran.returncode == 130
     assert "interrupted" in ran.stderr
-    assert asked <= 1  # the preflight at most
+    assert request_count <= 1  # the preflight at most
 
 
 INTERRUPTED = """
@@ -193,7 +193,7 @@ def test_ctrl_c_before_anything_listens_is_one_line_and_one_document(
     assert document(ran.stdout)["error"]["exit_code"] == 130
 
 
-def sat(folder: Path, endpoint: FaultyEndpoint, line: str, samples: int = 200) -> Any:
+def run_exam(folder: Path, endpoint: FaultyEndpoint, line: str, samples: int = 200) -> Any:
     """A run below a limit of the shell; how it ended."""
     settings = {"demo": {"size": samples, "subset_list": ["boolean_expressions"]}}
     words = ("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo")
@@ -203,7 +203,7 @@ def sat(folder: Path, endpoint: FaultyEndpoint, line: str, samples: int = 200) -
 @pytest.mark.parametrize("blocks", [16, 60])
 def test_a_full_disk_stops_the_run_where_it_can_be_resumed(blocks: int, tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers="So the answer is (A). " * 40)) as endpoint:
-        full = sat(tmp_path, endpoint, f'trap "" XFSZ; ulimit -f {blocks}; exec "$@"')
+        full = run_exam(tmp_path, endpoint, f'trap "" XFSZ; ulimit -f {blocks}; exec "$@"')
         assert full.returncode == 4, full.stderr
         assert "no space left for runs/r/records.jsonl" in full.stderr
         assert f"resume with:\n  {RESUME}\n" in full.stderr
@@ -211,14 +211,14 @@ def test_a_full_disk_stops_the_run_where_it_can_be_resumed(blocks: int, tmp_path
         results = document(full.stdout)
         assert results["complete"] is False
         assert results["benchmarks"][0]["n"] == saved
-        resumed = sat(tmp_path, endpoint, '"$@"')
+        resumed = run_exam(tmp_path, endpoint, '"$@"')
     assert resumed.returncode == 0
     assert document(resumed.stdout)["benchmarks"][0]["n"] == 200
 
 
 def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan()) as endpoint:
-        ran = sat(tmp_path, endpoint, 'trap "" XFSZ; ulimit -f 0; exec "$@"', 4)
+        ran = run_exam(tmp_path, endpoint, 'trap "" XFSZ; ulimit -f 0; exec "$@"', 4)
     assert ran.returncode == 4
     assert "cannot write runs/r/manifest.json: File too large" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
@@ -304,7 +304,7 @@ leave(130)
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("flags", "line_text"),
     [
         ((), "runs at http://127.0.0.1:"),
         (("--language", "zh-CN"), "runs：http://127.0.0.1:"),
@@ -312,12 +312,12 @@ leave(130)
     ],
 )
 def test_a_pipe_gets_the_address_of_the_pages_while_they_are_served(
-    more: tuple[str, ...], told: str, tmp_path: Path
+    flags: tuple[str, ...], line_text: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
     (tmp_path / "runs").mkdir()
-    words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", *more)
+    words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", *flags)
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
     ) as process:
@@ -327,7 +327,7 @@ def test_a_pipe_gets_the_address_of_the_pages_while_they_are_served(
             assert process.poll() is None
         finally:
             process.send_signal(signal.SIGINT)
-    assert told in line
+    assert line_text in line
 
 
 def test_what_is_not_comparable_is_said_once_where_both_streams_are_read_together(
@@ -335,28 +335,28 @@ def test_what_is_not_comparable_is_said_once_where_both_streams_are_read_togethe
 ) -> None:
     for run, size in (("one", 2), ("two", 3)):
         words = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report")
-        more = ("--run-id", run, "--dataset-args", f"demo.size={size}")
-        assert shell(tmp_path, '"$@"', *words, *more).returncode == 0
+        run_flags = ("--run-id", run, "--dataset-args", f"demo.size={size}")
+        assert shell(tmp_path, '"$@"', *words, *run_flags).returncode == 0
     for line, said_on_stderr in (('"$@" 2>&1', 0), ('"$@"', 1)):
-        for language, told in (("en", "not comparable, and"), ("zh", "不可比较，")):
+        for language, sentence in (("en", "not comparable, and"), ("zh", "不可比较，")):
             ran = shell(tmp_path, line, "compare", "one", "two", "--language", language)
-            assert (ran.returncode, ran.stdout.count(told)) == (3, 1), ran
-            assert ran.stderr.count(told) == said_on_stderr, ran
+            assert (ran.returncode, ran.stdout.count(sentence)) == (3, 1), ran
+            assert ran.stderr.count(sentence) == said_on_stderr, ran
 
 
 @pytest.mark.parametrize(
-    ("more", "names"), [(("--language", "zh"), {}), ((), {"KEJU_LANGUAGE": "zh_CN"})]
+    ("flags", "names"), [(("--language", "zh"), {}), ((), {"KEJU_LANGUAGE": "zh_CN"})]
 )
 def test_pages_are_served_in_the_language_of_the_command(
-    more: tuple[str, ...], names: dict[str, str], tmp_path: Path
+    flags: tuple[str, ...], names: dict[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
     (tmp_path / "runs").mkdir()
-    words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", "--json", *more)
-    given = environment() | names
+    words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", "--json", *flags)
+    variables = environment() | names
     with subprocess.Popen(
-        words, cwd=tmp_path, env=given, stdout=subprocess.PIPE, text=True
+        words, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         try:

@@ -21,25 +21,25 @@ pytestmark = pytest.mark.usefixtures("_a_sandbox")
 
 def exam(size: int, **settings: Any) -> tuple[str, ...]:
     """Real questions of BBH, without worked examples."""
-    given = {"bbh": {"subset_list": [SUBSET], "few_shot_num": 0, **settings}}
-    return ("--datasets", "bbh", "--limit", str(size), "--dataset-args", json.dumps(given))
+    exam_args = {"bbh": {"subset_list": [SUBSET], "few_shot_num": 0, **settings}}
+    return ("--datasets", "bbh", "--limit", str(size), "--dataset-args", json.dumps(exam_args))
 
 
-def programs(asked: EndpointRequest) -> Any:
+def programs(request: EndpointRequest) -> Any:
     """Solves arithmetic only by a program."""
-    results, expression = results_in(asked), expression_in(asked)
+    results, expression = results_in(request), expression_in(request)
     if not expression:
         return "OK"
     if results:
         return f"So the answer is {results[-1].strip()}."
     code = f"value = {expression}\nvalue"
-    return calling(("python", {"code": code})) if "tools" in asked.body else NOT_KNOWN
+    return calling(("python", {"code": code})) if "tools" in request.body else NOT_KNOWN
 
 
 def test_python_solves_what_the_model_cannot(keju: Keju, data_dir: Path) -> None:
     with FaultyEndpoint(Plan(answers=programs)) as served:
-        where = ("--model", "m", "--api-url", served.url, "--data-dir", str(data_dir))
-        ran = keju("eval", *where, *exam(6), "--tools", "python", "--run-id", "r", "--json")
+        model_flags = ("--model", "m", "--api-url", served.url, "--data-dir", str(data_dir))
+        ran = keju("eval", *model_flags, *exam(6), "--tools", "python", "--run-id", "r", "--json")
     assert ran.code == 0, ran.err
     outcomes = {entry["arm"]: entry["outcomes"]["correct"] for entry in ran.json["benchmarks"]}
     assert outcomes == {"baseline": 0, "python": 6}

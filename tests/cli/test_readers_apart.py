@@ -43,14 +43,18 @@ def test_score_says_when_the_reader_makes_the_score(
     if not bare:
         assert "readers_apart" not in notices
         return
-    told = notices["readers_apart"]
-    assert (told["first_only"], told["second_only"], told["whole"]) == (0, bare, 40)
-    assert told["p"] == pytest.approx(2 / 2**bare)
-    assert told["points"] == pytest.approx(-100 * bare / 40)
+    notice_values = notices["readers_apart"]
+    assert (notice_values["first_only"], notice_values["second_only"], notice_values["whole"]) == (
+        0,
+        bare,
+        40,
+    )
+    assert notice_values["p"] == pytest.approx(2 / 2**bare)
+    assert notice_values["points"] == pytest.approx(-100 * bare / 40)
     assert f"only 'robust' {bare}" in keju(*argv).out
-    both = keju(*argv, "--reader", f"{told['reader']},robust", "--json").json
-    assert len(both["disagreements"]) == bare
-    assert any(n["code"] == "readers_apart" for n in both["benchmarks"][0]["notices"])
+    two_readers = keju(*argv, "--reader", f"{notice_values['reader']},robust", "--json").json
+    assert len(two_readers["disagreements"]) == bare
+    assert any(n["code"] == "readers_apart" for n in two_readers["benchmarks"][0]["notices"])
 
 
 def test_one_reader_that_is_asked_for_has_the_other_beside_it(
@@ -96,11 +100,11 @@ def test_all_replies_that_make_the_difference_are_listed(
         row["output"] = "I cannot say."  # incorrect by one reader, unparsed by the other
     path.write_text("\n".join(map(json.dumps, rows)))
     argv = ("score", *BBH, "--predictions", str(path), "--data-dir", str(data_dir))
-    shown = keju(*argv, "--reader", "paper,robust").out
-    listed = [line.split()[0] for line in shown.splitlines() if line.startswith("bbh_snarks_")]
-    assert listed == [f"bbh_snarks_{index}" for index in range(4, 30)]
+    output = keju(*argv, "--reader", "paper,robust").out
+    ids = [line.split()[0] for line in output.splitlines() if line.startswith("bbh_snarks_")]
+    assert ids == [f"bbh_snarks_{index}" for index in range(4, 30)]
     document = keju(*argv, "--reader", "paper,robust", "--json").json
-    assert [row["id"] for row in document["disagreements"]][:26] == listed
+    assert [row["id"] for row in document["disagreements"]][:26] == ids
 
 
 def test_eval_says_so_and_its_command_lists_them(
@@ -117,9 +121,9 @@ def test_eval_says_so_and_its_command_lists_them(
     assert ran.code == 0, ran.err
     (line,) = [line for line in ran.out.splitlines() if "depends on the reader" in line]
     command = line.partition("): ")[2].removesuffix(" lists them").replace("RUN", "r")
-    listed = keju(*shlex.split(command)[1:])
-    assert listed.code == 0
-    assert "The readers disagree on" in listed.out
+    listing = keju(*shlex.split(command)[1:])
+    assert listing.code == 0
+    assert "The readers disagree on" in listing.out
     assert keju("report", "r", "--language", "zh", "-o", "zh.html").code == 0
     assert "得分取决于读取器" in Path("zh.html").read_text("utf-8")
 
@@ -160,34 +164,36 @@ def test_one_exam_of_a_run_is_read_by_its_own_readers(
     monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
     (tmp_path / "geo.csv").write_text("question,A,B,answer\nCapital of Italy?,Rome,Paris,A\n")
     (tmp_path / "free.csv").write_text("question,answer\nCapital of Spain?,Madrid\n")
-    sat = ("--datasets", "./geo.csv", "./free.csv", "demo", "--limit", "4")
-    ran = keju("eval", "-m", "scripted", *sat, "-q", "--run-id", "r")
-    refused = keju("score", "r", "--reader", "letter,robust")
-    assert refused.code == 2
+    exam_flags = ("--datasets", "./geo.csv", "./free.csv", "demo", "--limit", "4")
+    ran = keju("eval", "-m", "scripted", *exam_flags, "-q", "--run-id", "r")
+    refusal = keju("score", "r", "--reader", "letter,robust")
+    assert refusal.code == 2
     command = "keju score r --datasets geo --reader letter,robust"
-    assert refused.err.rstrip().endswith(command)
+    assert refusal.err.rstrip().endswith(command)
     for name in ("geo", "./geo.csv"):
         read = keju("score", "r", "--datasets", name, "--reader", "letter,robust", "--json").json
         names = [(entry["name"], entry["reader"]) for entry in read["benchmarks"]]
         assert names == [("geo", "letter"), ("geo", "robust")]
         assert keju("audit", "r", "--datasets", name).code == 0
         assert keju("compare", "r", "r", "--datasets", name).code == 0
-    other = keju("score", "r", "--datasets", "goe")
-    assert (other.code, "geo, free, demo" in other.err) == (2, True)
+    wrong_name = keju("score", "r", "--datasets", "goe")
+    assert (wrong_name.code, "geo, free, demo" in wrong_name.err) == (2, True)
     # What a result of one exam tells to type does not stumble over the others.
     (line,) = [line for line in ran.out.splitlines() if "depends on the reader" in line]
-    told = line.partition("): ")[2].removesuffix(" lists them")
-    assert told == "keju score r --datasets demo --reader marker,robust"
-    assert keju(*shlex.split(told)[1:]).code == 0
+    command_line = line.partition("): ")[2].removesuffix(" lists them")
+    assert command_line == "keju score r --datasets demo --reader marker,robust"
+    assert keju(*shlex.split(command_line)[1:]).code == 0
 
 
 def test_the_reader_of_letters_is_said_to_be_the_rule_of_robust(keju: Keju, tmp_path: Path) -> None:
     (tmp_path / "geo.csv").write_text("question,A,B,answer\nCapital of Italy?,Rome,Paris,A\n")
     for language, words in (("en", "the rule of robust"), ("zh", "robust 对选项的规则")):
-        listed = keju("list", "readers", "--benchmark", "./geo.csv", "--language", language).out
+        reader_table = keju(
+            "list", "readers", "--benchmark", "./geo.csv", "--language", language
+        ).out
         (line,) = [
             line
-            for line in listed.splitlines()
+            for line in reader_table.splitlines()
             if line.startswith("geo ") and " letter " in line[:20]
         ]
         assert words in line
@@ -202,8 +208,8 @@ def test_a_letter_with_another_options_text_is_not_told_as_a_lack_of_a_marker(
     monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
     chosen = ("--dataset-args", "demo.subset_list=[multistep_arithmetic]", "--limit", "1")
     keju("eval", "-m", "scripted", "--datasets", "demo", *chosen, "-q", "--run-id", "r")
-    shown = keju("show", "r", "--sample", "demo_multistep_arithmetic_0").out
-    (line,) = [line for line in shown.splitlines() if line.startswith("marker:")]
+    output = keju("show", "r", "--sample", "demo_multistep_arithmetic_0").out
+    (line,) = [line for line in output.splitlines() if line.startswith("marker:")]
     assert "a letter and another option's text" in line
 
 
@@ -217,11 +223,13 @@ def test_a_published_rule_says_that_think_blocks_were_removed(
     ]
     path = tmp_path / "p.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    named = ("--datasets", "bbh", "--protocol", "answer-only")
-    argv = ("score", *named, "--predictions", str(path), "--data-dir", str(data_dir))
+    exam_flags = ("--datasets", "bbh", "--protocol", "answer-only")
+    argv = ("score", *exam_flags, "--predictions", str(path), "--data-dir", str(data_dir))
     (entry,) = keju(*argv, "--json").json["benchmarks"]
-    told = {notice["code"]: notice["values"] for notice in entry["notices"]}["thinking_cut"]
-    assert told == {"replies": 40, "reader": "answer-only"}
+    notice_values = {notice["code"]: notice["values"] for notice in entry["notices"]}[
+        "thinking_cut"
+    ]
+    assert notice_values == {"replies": 40, "reader": "answer-only"}
     assert "--reader answer-only@raw" in keju(*argv).out
     (raw,) = keju(*argv, "--reader", "answer-only@raw", "--json").json["benchmarks"]
     assert "thinking_cut" not in {notice["code"] for notice in raw["notices"]}

@@ -47,12 +47,12 @@ def test_commands_that_read_a_run_take_an_address(keju: Keju, tmp_path: Path, ki
     evaluate(keju, "monday")
     address = ADDRESS if kind == "memory" else f"file://{tmp_path}/bucket/tuesday"
     upload("tuesday", address)
-    here = keju("score", "tuesday", "--json")
+    local = keju("score", "tuesday", "--json")
     shutil.rmtree("runs/tuesday")
-    there = keju("score", address, "--json")
-    assert there.code == 0, there.err
-    (entry,), (own,) = there.json["benchmarks"], here.json["benchmarks"]
-    assert entry["metrics"] == own["metrics"]
+    remote = keju("score", address, "--json")
+    assert remote.code == 0, remote.err
+    (entry,), (local_entry,) = remote.json["benchmarks"], local.json["benchmarks"]
+    assert entry["metrics"] == local_entry["metrics"]
     assert f"keju audit {address} shows" in entry["warnings"][0]
     assert keju("audit", address).code == 0
     compared = keju("compare", "monday", address, "--json")
@@ -70,8 +70,8 @@ def test_parts_that_lie_elsewhere_are_merged(keju: Keju) -> None:
         upload(part, f"memory://bucket/{part}")
     merged = keju("merge", "memory://bucket/1", "memory://bucket/2", "-o", "merged", "--json")
     assert merged.code == 0, merged.err
-    whole = keju("score", "whole", "--json").json["benchmarks"]
-    assert [e["metrics"] for e in merged.json["benchmarks"]] == [e["metrics"] for e in whole]
+    full_run = keju("score", "whole", "--json").json["benchmarks"]
+    assert [e["metrics"] for e in merged.json["benchmarks"]] == [e["metrics"] for e in full_run]
     evaluate(keju, "merged")  # it is a run of its own, and may go on
 
 
@@ -138,9 +138,9 @@ def test_names_that_would_leave_the_folder_are_refused(
 ) -> None:
     evaluate(keju, "tuesday")
     store = upload("tuesday")
-    listed = store.find("/bucket/runs/tuesday")
+    objects = store.find("/bucket/runs/tuesday")
     bad = "/bucket/runs/tuesday/../../../escaped"
-    monkeypatch.setattr(type(store), "find", lambda *_, **__: [*listed, bad])
+    monkeypatch.setattr(type(store), "find", lambda *_, **__: [*objects, bad])
     ran = keju("report", ADDRESS, "-o", "page.html")
     assert (ran.code != 0, len(ran.err.splitlines())) == (True, 1)
     assert "leave its folder" in ran.err

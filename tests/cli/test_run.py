@@ -35,16 +35,16 @@ EXPRESSION = re.compile(r"(\(\(.*\)\)) =")
 NOT_KNOWN = "I cannot say"
 
 
-def expression_in(asked: EndpointRequest) -> str:
-    found = EXPRESSION.search(asked.text)
-    return found[1] if found else ""
+def expression_in(request: EndpointRequest) -> str:
+    match = EXPRESSION.search(request.text)
+    return match[1] if match else ""
 
 
-def calculates(asked: EndpointRequest) -> Any:
+def calculates(request: EndpointRequest) -> Any:
     """Solves arithmetic only with a calculator; alone only where the expression is short."""
-    results, tools = results_in(asked), asked.body.get("tools", [])
+    results, tools = results_in(request), request.body.get("tools", [])
     names = [t["function"]["name"] for t in tools if "calculate" in t["function"]["name"]]
-    expression = expression_in(asked)
+    expression = expression_in(request)
     if not expression:
         return "OK"
     if results:
@@ -69,12 +69,12 @@ def write(folder: Path, served: FaultyEndpoint, **content: Any) -> str:
 
 def arms(*names: str) -> list[dict[str, Any]]:
     """A baseline, the calculator and its placebo, as far as they are named."""
-    known: dict[str, dict[str, Any]] = {
+    arms_by_name: dict[str, dict[str, Any]] = {
         "baseline": {"name": "baseline"},
         "calc": {"name": "calc", "servers": [CALCULATOR | {"tools": {"allow": ["calculate"]}}]},
         "placebo": {"name": "placebo", "servers": [CALCULATOR], "stub_tools": True},
     }
-    return [known[name] for name in names]
+    return [arms_by_name[name] for name in names]
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -96,8 +96,8 @@ def commands_of(page: str) -> list[list[str]]:
     """Every command line of a page, for Keju."""
     blocks = re.findall(r"```bash\n(.*?)```", page.replace("> ", ""), re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    found = [shlex.split(line) for line in lines if line.startswith("mcpbr run")]
-    return [words[1:] for words in found]
+    command_lines = [shlex.split(line) for line in lines if line.startswith("mcpbr run")]
+    return [words[1:] for words in command_lines]
 
 
 def test_every_command_of_mcpbr_s_page(
@@ -122,8 +122,8 @@ def test_every_command_of_mcpbr_s_page(
         monkeypatch.setenv("KEJU_DATA_DIR", str(data_dir))
         for words in commands:
             ran.append(keju(*words, "--json") if "-v" not in words else keju(*words))
-    for words, each in zip(commands, ran, strict=True):
-        assert each.code == 0, (words, each.err)
+    for words, outcome in zip(commands, ran, strict=True):
+        assert outcome.code == 0, (words, outcome.err)
     sizes = [r.json["benchmarks"][0]["n"] for r in ran if r.out.startswith("{")]
     assert sizes == [20, 10, 20, 10, 10, 2]
     assert {entry["arm"] for entry in ran[0].json["benchmarks"]} == {"baseline", "mcp"}
@@ -136,19 +136,23 @@ def test_every_command_of_mcpbr_s_page(
     assert list(document["summary"]) == ["baseline", "mcp", "paired"]
     assert document["metadata"]["mcp_server"]["command"] == "npx"
     assert len(document["tasks"]) == 100
-    first = document["tasks"][0]
-    assert first["instance_id"] == "bbh_boolean_expressions_0"
-    told = first["mcp"]
-    assert (told["agent_answer"], told["extracted"]) == ("Thinking.\nTrue", "true")
-    assert told["resolved"] is (told["target"] == "True")
-    assert (told["tool_calls"], first["baseline"]["tool_calls"]) == (1, 0)
+    first_task = document["tasks"][0]
+    assert first_task["instance_id"] == "bbh_boolean_expressions_0"
+    with_tools = first_task["mcp"]
+    assert (with_tools["agent_answer"], with_tools["extracted"]) == ("Thinking.\nTrue", "true")
+    assert with_tools["resolved"] is (with_tools["target"] == "True")
+    assert (with_tools["tool_calls"], first_task["baseline"]["tool_calls"]) == (1, 0)
     assert ran[0].json["model"] == document["metadata"]["model"] == "anthropic:claude-sonnet-5-5"
     # Every arm gets the same prompt, and only one of them gets tools.
-    asked = [body for body in served.bodies if "Solve the following" in str(body["messages"][0])]
-    first_turns = [body for body in asked if len(body["messages"]) == 1]
+    exam_bodies = [
+        body for body in served.bodies if "Solve the following" in str(body["messages"][0])
+    ]
+    first_turns = [body for body in exam_bodies if len(body["messages"]) == 1]
     prompts = Counter(json.dumps(body["messages"]) for body in first_turns if "tools" in body)
-    others = Counter(json.dumps(body["messages"]) for body in first_turns if "tools" not in body)
-    assert prompts == others
+    baseline_prompts = Counter(
+        json.dumps(body["messages"]) for body in first_turns if "tools" not in body
+    )
+    assert prompts == baseline_prompts
     assert len(prompts) >= 100
 
 
@@ -159,11 +163,11 @@ def test_a_local_model_needs_nothing_of_the_file_s_endpoint(keju: Keju) -> None:
     ran = keju("run", "-c", "config.yaml", "--model", "scripted", "-n", "2", "--json")
     assert ran.code == 0, ran.err
     assert "api_url, api_key of config.yaml left out: no effect on model 'scripted'\n" in ran.err
-    refused = keju("run", "-c", "config.yaml", "-n", "2")
-    assert (refused.code, "variable NAME is not set" in refused.err) == (2, True)
-    both = ("--model", "scripted", "--api-url", "http://h/v1")
-    refused = keju("run", "-c", "config.yaml", "-n", "2", *both)
-    assert (refused.code, "api_url has no effect on model" in refused.err) == (2, True)
+    refusal = keju("run", "-c", "config.yaml", "-n", "2")
+    assert (refusal.code, "variable NAME is not set" in refusal.err) == (2, True)
+    model_flags = ("--model", "scripted", "--api-url", "http://h/v1")
+    refusal = keju("run", "-c", "config.yaml", "-n", "2", *model_flags)
+    assert (refusal.code, "api_url has no effect on model" in refusal.err) == (2, True)
 
 
 def test_another_benchmark_leaves_out_the_settings_of_the_file_s_own(keju: Keju) -> None:
@@ -174,8 +178,8 @@ def test_another_benchmark_leaves_out_the_settings_of_the_file_s_own(keju: Keju)
         assert ran.code == 0, ran.err
         assert [entry["name"] for entry in ran.json["benchmarks"]] == ["fresh_bbh"]
         assert "left out, since another benchmark is run: dataset_args.demo\n" in ran.err
-    both = {"datasets": ["demo"], "benchmark": "demo", "model": "scripted"}
-    Path("config.yaml").write_text(json.dumps(both))
+    both_keys = {"datasets": ["demo"], "benchmark": "demo", "model": "scripted"}
+    Path("config.yaml").write_text(json.dumps(both_keys))
     assert "'benchmark' is given twice" in keju("run", "-c", "config.yaml").err
 
 
@@ -186,10 +190,10 @@ def test_tools_that_a_model_may_not_see_are_told_before_the_first_question(keju:
         ran = keju("run", "-c", file, "-n", "2")
         texts = keju("run", "-c", file, "-n", "2", "-s", "agent.protocol=text", "--json")
     warning = "warning: the endpoint counts as many tokens with tools as without"
-    first, _, rest = ran.err.partition(warning)
-    assert "2/6" not in first
-    assert "-s agent.protocol=text (in a file: agent: {protocol: text})" in rest
-    assert warning not in rest
+    before_warning, _, after_warning = ran.err.partition(warning)
+    assert "2/6" not in before_warning
+    assert "-s agent.protocol=text (in a file: agent: {protocol: text})" in after_warning
+    assert warning not in after_warning
     assert warning not in texts.err
     assert texts.json["settings"]["agent"]["protocol"] == "text"
 
@@ -224,17 +228,17 @@ def test_a_calculator_helps_and_its_placebo_does_not(
     document = json.loads(Path("out.json").read_text())
     summary = document["summary"]
     assert (summary["calc"]["resolved"], summary["calc"]["rate"]) == (12, 1.0)
-    used = summary["calc"]["tool_stats"]
-    assert (used["calls"], used["coverage"], used["with_calls"]) == (12, 1.0, 12)
-    assert used["tools"]["calc__calculate"]["kinds"] == {"ok": 12}
-    assert used["schema_tokens"] > 0
+    tool_use = summary["calc"]["tool_stats"]
+    assert (tool_use["calls"], tool_use["coverage"], tool_use["with_calls"]) == (12, 1.0, 12)
+    assert tool_use["tools"]["calc__calculate"]["kinds"] == {"ok": 12}
+    assert tool_use["schema_tokens"] > 0
     placebo = summary["placebo"]["tool_stats"]
     assert placebo["tools"]["calc__calculate"]["kinds"] == {"tool_error": 12}
     assert placebo["coverage"] == 1 / 16
     stored = {entry["arm"]: entry.get("tools") for entry in ran.json["benchmarks"]}
     assert (stored["baseline"], stored["calc"]["calls"]) == (None, 12)
-    again = keju("score", next(Path("runs").iterdir()).name, "--json").json
-    assert {entry["arm"]: entry.get("tools") for entry in again["benchmarks"]} == stored
+    rescored = keju("score", next(Path("runs").iterdir()).name, "--json").json
+    assert {entry["arm"]: entry.get("tools") for entry in rescored["benchmarks"]} == stored
     task = document["tasks"][0]
     assert task["calc"]["tool_usage"] == {"calc__calculate": 1}
     assert (task["calc"]["iterations"], task["calc"]["stop_reason"]) == (2, "final")
@@ -244,10 +248,10 @@ def test_a_calculator_helps_and_its_placebo_does_not(
     assert manifest["sessions"][-1]["tools"]["calc"]["calc"]["restarts"] == 0
 
 
-def half_calculates(asked: EndpointRequest) -> Any:
+def half_calculates(request: EndpointRequest) -> Any:
     """Alone it knows multiples of three; with a calculator it loses the minus of small numbers."""
-    expression, results = expression_in(asked), results_in(asked)
-    names = [t["function"]["name"] for t in asked.body.get("tools", [])]
+    expression, results = expression_in(request), results_in(request)
+    names = [t["function"]["name"] for t in request.body.get("tools", [])]
     if not expression:
         return "OK"
     if names and not results:
@@ -276,10 +280,10 @@ def test_effect_interval_and_p_are_those_computed_by_hand(
         content = {"filter_category": [SUBSET], "data_dir": str(data_dir)}
         file = write(tmp_path, served, arms=arms("baseline", "calc", "placebo"), **content)
         ran = keju("run", "-c", file, "-n", "40", "--json")
-        told = keju("score", next(Path("runs").iterdir()).name).out
+        output = keju("score", next(Path("runs").iterdir()).name).out
     assert ran.code == 0, ran.err
     pairs = {(pair["base"], pair["arm"]): pair for pair in ran.json["comparisons"]}
-    helped, nothing = pairs["baseline", "calc"], pairs["baseline", "placebo"]
+    helped, no_effect = pairs["baseline", "calc"], pairs["baseline", "placebo"]
     counts = [helped[name] for name in ("n", "arm_only", "base_only", "both", "neither")]
     assert counts == [40, 24, 2, 10, 4]
     assert helped["difference"] == pytest.approx(22 / 40)
@@ -288,10 +292,10 @@ def test_effect_interval_and_p_are_those_computed_by_hand(
     half = 1.959964 * ((28 / 42 - (22 / 42) ** 2) / 42) ** 0.5
     assert helped["ci95"] == pytest.approx([22 / 42 - half, 22 / 42 + half], abs=1e-6)
     assert helped["ci95"] == pytest.approx([0.3344, 0.7132], abs=1e-4)
-    assert (nothing["difference"], nothing["p"], nothing["arm_only"]) == (0, 1, 0)
-    none = 1.959964 * (2 / 42 / 42) ** 0.5
-    assert nothing["ci95"] == pytest.approx([-none, none], abs=1e-6)
-    assert "calc helps" in told
+    assert (no_effect["difference"], no_effect["p"], no_effect["arm_only"]) == (0, 1, 0)
+    half_width = 1.959964 * (2 / 42 / 42) ** 0.5
+    assert no_effect["ci95"] == pytest.approx([-half_width, half_width], abs=1e-6)
+    assert "calc helps" in output
 
 
 TWO_SERVERS = [
@@ -302,26 +306,26 @@ TWO_SERVERS = [
 def test_two_servers_of_one_arm_with_tools_of_equal_names(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    def answers(asked: EndpointRequest) -> Any:
-        assert "Ask both sides" not in json.dumps(asked.body)
-        if "tools" not in asked.body or not expression_in(asked):
+    def answers(request: EndpointRequest) -> Any:
+        assert "Ask both sides" not in json.dumps(request.body)
+        if "tools" not in request.body or not expression_in(request):
             return "OK"
-        if results := results_in(asked):
+        if results := results_in(request):
             return " and ".join(results)
         return calling(*((f"{side}__variable", {"text": "SIDE"}) for side in ("right", "left")))
 
-    told = ["--instructions", "Ask both sides."]
-    left, right = TWO_SERVERS
-    both = [left | {"args": [*left["args"], *told]}, right]
+    instructions = ["--instructions", "Ask both sides."]
+    left_server, right = TWO_SERVERS
+    servers = [left_server | {"args": [*left_server["args"], *instructions]}, right]
     with endpoint(answers) as served:
-        more: dict[str, Any] = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
-        more["arms"] = [{"name": "none"}, {"name": "both", "servers": both}]
-        file = write(tmp_path, served, **more)
+        settings: dict[str, Any] = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
+        settings["arms"] = [{"name": "none"}, {"name": "both", "servers": servers}]
+        file = write(tmp_path, served, **settings)
         ran = keju("run", "-c", file, "-n", "3", "-o", "out.json", "--json")
     assert ran.code == 0, ran.err
     tasks = json.loads(Path("out.json").read_text())["tasks"]
     assert [task["both"]["agent_answer"] for task in tasks] == ["RIGHT and LEFT"] * 3
-    none, entry = ran.json["benchmarks"]
+    baseline, entry = ran.json["benchmarks"]
     calls = {tool["name"]: tool["calls"] for tool in entry["tools"]["tools"] if tool["calls"]}
     assert calls == {"left__variable": 3, "right__variable": 3}
     manifest = json.loads(next(Path("runs").glob("*/manifest.json")).read_text())
@@ -329,8 +333,10 @@ def test_two_servers_of_one_arm_with_tools_of_equal_names(
     assert sources["left"]["instructions"] == "Ask both sides."
     assert "instructions" not in sources["right"]
     # The model is not told: its prompts are the same in both arms, and the results say so.
-    codes = [[notice["code"] for notice in each["notices"]] for each in (none, entry)]
-    assert ["server_instructions_untold" in each for each in codes] == [False, True]
+    codes = [
+        [notice["code"] for notice in result_entry["notices"]] for result_entry in (baseline, entry)
+    ]
+    assert ["server_instructions_untold" in result_entry for result_entry in codes] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -353,15 +359,15 @@ def test_tools_that_would_be_called_alike_are_refused(
 
 def test_one_arm_alone(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
     with endpoint(calculates) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 2}
-        file = write(tmp_path, served, mcp_server=CALCULATOR, **more)
-        only = {
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 2}
+        file = write(tmp_path, served, mcp_server=CALCULATOR, **settings)
+        arms_by_flag = {
             flag: [
                 entry["arm"] for entry in keju("run", "-c", file, flag, "--json").json["benchmarks"]
             ]
             for flag in ("-M", "-B")
         }
-        assert only == {"-M": ["mcp"], "-B": ["baseline"]}
+        assert arms_by_flag == {"-M": ["mcp"], "-B": ["baseline"]}
         assert keju("run", "-c", file, "-M", "-B").code == 2
 
 
@@ -377,9 +383,9 @@ def test_which_questions_a_number_takes(keju: Keju, tmp_path: Path, data_dir: Pa
 
         assert len(subsets()) == 27
         assert subsets("--sampling-strategy", "sequential") == {"boolean_expressions": 60}
-        drawn = subsets("--sampling-strategy", "random", "--random-seed", "5")
-        assert sum(drawn.values()) == 60
-        assert len(drawn) > 10
+        counts = subsets("--sampling-strategy", "random", "--random-seed", "5")
+        assert sum(counts.values()) == 60
+        assert len(counts) > 10
 
 
 # --- servers that break down --------------------------------------------------------------------
@@ -388,27 +394,30 @@ def test_which_questions_a_number_takes(keju: Keju, tmp_path: Path, data_dir: Pa
 def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
     numbers: dict[str, int] = {}
 
-    def answers(asked: EndpointRequest) -> Any:
-        if not expression_in(asked):
+    def answers(request: EndpointRequest) -> Any:
+        if not expression_in(request):
             return "OK"
-        number = numbers.setdefault(asked.text, len(numbers))
-        if results_in(asked):
-            return f"{results_in(asked)[-1]} is {number}"
+        number = numbers.setdefault(request.text, len(numbers))
+        if results_in(request):
+            return f"{results_in(request)[-1]} is {number}"
         return calling(("calc__crash_on", {"n": number}))
 
     with endpoint(answers) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "max_concurrent": 41}
-        file = write(tmp_path, served, mcp_server=CALCULATOR, error_limit=0.5, **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "max_concurrent": 41}
+        file = write(tmp_path, served, mcp_server=CALCULATOR, error_limit=0.5, **settings)
         ran = keju("run", "-c", file, "-n", "41", "-M", "-o", "out.json", "--json")
     assert ran.code == 0, ran.err
     tasks = [task["mcp"] for task in json.loads(Path("out.json").read_text())["tasks"]]
-    lost = [task for task in tasks if task["outcome"] == "error"]
-    assert [task["stop_reason"] for task in lost] == ["server_lost"]
-    assert "ended during a call of crash_on (twice)" in lost[0]["error"]
-    assert (lost[0]["tool_calls"], lost[0]["tool_failures"]) == (1, {"calc__crash_on": 1})
-    used = ran.json["benchmarks"][0]["tools"]
-    assert (used["calls"], used["failed"], used["with_calls"]) == (41, 1, 41)
-    (row,) = [tool for tool in used["tools"] if tool["calls"]]
+    lost_tasks = [task for task in tasks if task["outcome"] == "error"]
+    assert [task["stop_reason"] for task in lost_tasks] == ["server_lost"]
+    assert "ended during a call of crash_on (twice)" in lost_tasks[0]["error"]
+    assert (lost_tasks[0]["tool_calls"], lost_tasks[0]["tool_failures"]) == (
+        1,
+        {"calc__crash_on": 1},
+    )
+    tool_use = ran.json["benchmarks"][0]["tools"]
+    assert (tool_use["calls"], tool_use["failed"], tool_use["with_calls"]) == (41, 1, 41)
+    (row,) = [tool for tool in tool_use["tools"] if tool["calls"]]
     assert row["kinds"] == {"ok": 40, "server_crash": 1}
     answered = {task["agent_answer"] for task in tasks if task["outcome"] != "error"}
     assert answered == {f"{n} is {n}" for n in range(41) if n != 13}
@@ -417,17 +426,17 @@ def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_d
 def test_a_server_that_ends_too_often_leaves_the_run_incomplete(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    def answers(asked: EndpointRequest) -> Any:
-        return calling(("calc__crash", {})) if expression_in(asked) else "OK"
+    def answers(request: EndpointRequest) -> Any:
+        return calling(("calc__crash", {})) if expression_in(request) else "OK"
 
     with endpoint(answers) as served:
         server = CALCULATOR | {"max_restarts": 1}
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 6}
-        file = write(tmp_path, served, mcp_server=server, **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 6}
+        file = write(tmp_path, served, mcp_server=server, **settings)
         flags = ("-M", "--run-id", "r", "-o", "out.json")
         ran = keju("run", "-c", file, *flags)
-        again = keju("run", "-c", file, *flags)
-    assert (ran.code, again.code) == (4, 4)
+        rerun = keju("run", "-c", file, *flags)
+    assert (ran.code, rerun.code) == (4, 4)
     assert "6 tools: " in ran.err
     assert "tools were offered, but only" not in ran.out + ran.err
     arm = json.loads(Path("out.json").read_text())["summary"]["mcp"]
@@ -442,8 +451,8 @@ def test_the_definitions_cost_what_the_check_has_said(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
     with endpoint(calculates) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
-        file = write(tmp_path, served, arms=arms("calc"), **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        file = write(tmp_path, served, arms=arms("calc"), **settings)
         (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
         (entry,) = keju("run", "-c", file, "--json").json["benchmarks"]
     assert entry["tools"]["schema_tokens_from"] == "estimate"
@@ -468,9 +477,9 @@ def test_endpoint_faults_in_the_middle_of_episodes(
 ) -> None:
     faults = {"429": 0.1, "500": 0.1, "drop": 0.05, "malformed": 0.05}
     with endpoint(calculates, faults=faults) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "retry_interval": 0.01}
-        more |= {"attempts": 20}
-        file = write(tmp_path, served, arms=arms("baseline", "calc"), **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "retry_interval": 0.01}
+        settings |= {"attempts": 20}
+        file = write(tmp_path, served, arms=arms("baseline", "calc"), **settings)
         ran = keju("run", "-c", file, "-n", "40", "--json")
     assert ran.code == 0, ran.err
     correct = {entry["arm"]: entry["outcomes"]["correct"] for entry in ran.json["benchmarks"]}
@@ -478,16 +487,16 @@ def test_endpoint_faults_in_the_middle_of_episodes(
 
 
 def test_nothing_is_left_after_kill_9(tmp_path: Path, data_dir: Path) -> None:
-    def answers(asked: EndpointRequest) -> Any:
-        return calling(("calc__sleep", {"n": 60})) if expression_in(asked) else "OK"
+    def answers(request: EndpointRequest) -> Any:
+        return calling(("calc__sleep", {"n": 60})) if expression_in(request) else "OK"
 
     folder = tmp_path / "started"
     folder.mkdir()
     with endpoint(answers) as served:
         server = CALCULATOR | {"args": [*CALCULATOR["args"], "{workdir}", str(folder)]}
         server["setup_command"] = f"echo {{workdir}} > {folder}/workdir"
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
-        file = write(tmp_path, served, mcp_server=server, **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
+        file = write(tmp_path, served, mcp_server=server, **settings)
         words = [sys.executable, "-m", "keju", "run", "-c", file, "-n", "4", "-M", "--quiet"]
         process = subprocess.Popen(words, cwd=tmp_path, env=environment())
         for _ in range(600):
@@ -511,15 +520,15 @@ def test_nothing_is_left_after_kill_9(tmp_path: Path, data_dir: Path) -> None:
 
 def _processes(word: str) -> list[int]:
     """The processes that have this word among their arguments."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if word.encode() in words and PROGRAM.name.encode() in b" ".join(words):
-            found.append(int(entry.name))
-    return found
+            pids.append(int(entry.name))
+    return pids
 
 
 # --- what is wrong, and what is missing ---------------------------------------------------------
@@ -540,18 +549,21 @@ def test_a_subset_that_cannot_be_read_is_left_out_with_a_warning(
     keju: Keju, tmp_path: Path, rows: Path
 ) -> None:
     with endpoint(lambda _: "So:\nFalse") as served:
-        both = ["boolean_expressions", "navigate"]
-        file = write(tmp_path, served, data_dir=str(rows), filter_category=both)
+        subset_names = ["boolean_expressions", "navigate"]
+        file = write(tmp_path, served, data_dir=str(rows), filter_category=subset_names)
         ran = keju("run", "-c", file, "-o", "out.json")
         alone = keju("run", "-c", file, "--filter-category", "navigate")
     assert ran.code == 0, ran.err
     assert "Failed to load BBH subtask navigate, which is left out" in ran.out + ran.err
     assert (alone.code, "navigate.json" in alone.err) == (2, True)
     document = json.loads(Path("out.json").read_text())
-    first, second = (task["baseline"] for task in document["tasks"])
-    shown = {key: first[key] for key in ("resolved", "agent_answer", "target")}
-    assert shown == {"resolved": True, "agent_answer": "So:\nFalse", "target": "False"}
-    assert (second["resolved"], second["error"]) == (False, "No target answer available")
+    graded_task, unlabelled_task = (task["baseline"] for task in document["tasks"])
+    shown_fields = {key: graded_task[key] for key in ("resolved", "agent_answer", "target")}
+    assert shown_fields == {"resolved": True, "agent_answer": "So:\nFalse", "target": "False"}
+    assert (unlabelled_task["resolved"], unlabelled_task["error"]) == (
+        False,
+        "No target answer available",
+    )
     assert (
         document["summary"]["baseline"]["scored"],
         document["summary"]["baseline"]["total"],
@@ -603,17 +615,17 @@ def test_keys_without_effect_are_named_and_secrets_are_nowhere(
 ) -> None:
     monkeypatch.setenv("LICENCE_KEY", "s3cr3t-licence")
 
-    def answers(asked: EndpointRequest) -> Any:
-        if not expression_in(asked):
+    def answers(request: EndpointRequest) -> Any:
+        if not expression_in(request):
             return "OK"
-        told = results_in(asked)
-        return told[0] if told else calling(("calc__variable", {"text": "LICENCE"}))
+        results = results_in(request)
+        return results[0] if results else calling(("calc__variable", {"text": "LICENCE"}))
 
     with endpoint(answers) as served:
         env = {"LICENCE": "${LICENCE_KEY}", "OTHER": "an0ther-secret"}
         server = CALCULATOR | {"env": env, "args": [*CALCULATOR["args"], "--", "-k=${LICENCE_KEY}"]}
-        more = {"data_dir": str(data_dir), "thinking_budget": 2000, "filter_category": [SUBSET]}
-        file = write(tmp_path, served, mcp_server=server, **more)
+        settings = {"data_dir": str(data_dir), "thinking_budget": 2000, "filter_category": [SUBSET]}
+        file = write(tmp_path, served, mcp_server=server, **settings)
         ran = keju("run", "-c", file, "-n", "2", "-M", "-o", "out.json", "-v")
         assert ran.code == 0, ran.err
     assert "no effect in Keju: thinking_budget" in ran.err
@@ -642,23 +654,23 @@ def test_the_printed_command_resumes_a_run_whose_server_has_a_literal_secret(
 ) -> None:
     failing = [True]
 
-    def answers(asked: EndpointRequest) -> Any:
-        if not expression_in(asked) or not failing[0]:
+    def answers(request: EndpointRequest) -> Any:
+        if not expression_in(request) or not failing[0]:
             return "OK"
         return calling(("calc__crash", {}))
 
     with endpoint(answers) as served:
         server = CALCULATOR | {"env": {"MY_SECRET": "s3cr3t-value"}, "max_restarts": 1}
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
-        file = write(tmp_path, served, mcp_server=server, **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
+        file = write(tmp_path, served, mcp_server=server, **settings)
         words = ["-n", "2", "-M", "--filter-category", SUBSET, "--price", "input=1,output=2"]
-        first = keju("run", "-c", file, *words, "-q")
-        assert first.code == 4
-        command = shlex.split(first.err.partition("resume with:\n")[2].splitlines()[0])
+        first_run = keju("run", "-c", file, *words, "-q")
+        assert first_run.code == 4
+        command = shlex.split(first_run.err.partition("resume with:\n")[2].splitlines()[0])
         assert command[:2] == ["keju", "run"]
         failing[0] = False
-        again = keju(*command[1:])
-    assert again.code == 0, again.err
+        resumed = keju(*command[1:])
+    assert resumed.code == 0, resumed.err
     assert len(list(Path("runs").iterdir())) == 1
 
 
@@ -666,14 +678,14 @@ def test_a_documented_file_of_mcpbr_with_a_data_set_and_a_budget(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
     with endpoint(calculates) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
-        more |= {"dataset": None, "budget": 50.0}
-        file = write(tmp_path, served, mcp_server=CALCULATOR, **more)
-        refused = keju("run", "-c", file)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        settings |= {"dataset": None, "budget": 50.0}
+        file = write(tmp_path, served, mcp_server=CALCULATOR, **settings)
+        refusal = keju("run", "-c", file)
         assert served.stats.requests == 0
         ran = keju("run", "-c", file, "--price", "input=1,output=2", "--json")
-    assert refused.code == 2
-    assert "give --price input=X,output=Y, or 'price: {input: X, output: Y}' in" in refused.err
+    assert refusal.code == 2
+    assert "give --price input=X,output=Y, or 'price: {input: X, output: Y}' in" in refusal.err
     assert "no effect in Keju: dataset" in ran.err
     assert ran.code == 0, ran.err
 
@@ -695,34 +707,36 @@ def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
 ) -> None:
     """And not with a run that was sat in other arms."""
     with endpoint(calculates) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
-        alone = write(tmp_path, served, arms=arms("calc"), **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        alone = write(tmp_path, served, arms=arms("calc"), **settings)
         assert "keju compare" not in keju("run", "-c", alone, "--run-id", "alone").out
-        both = write(tmp_path, served, arms=arms("baseline", "calc"), **more)
-        lines = keju("run", "-c", both, "--run-id", "both").out.splitlines()
-    told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
-    assert told[0] == ["keju", "compare", "both"]
-    assert [command[1] for command in told].count("compare") == 1
-    assert keju(*told[0][1:]).code == 0
+        both_arms = write(tmp_path, served, arms=arms("baseline", "calc"), **settings)
+        lines = keju("run", "-c", both_arms, "--run-id", "both").out.splitlines()
+    next_commands = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    assert next_commands[0] == ["keju", "compare", "both"]
+    assert [command[1] for command in next_commands].count("compare") == 1
+    assert keju(*next_commands[0][1:]).code == 0
 
 
 def test_a_run_with_arms_is_shown_and_exported_step_by_step(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
     with endpoint(calculates) as served:
-        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
-        file = write(tmp_path, served, arms=arms("calc", "baseline"), **more)
+        settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        file = write(tmp_path, served, arms=arms("calc", "baseline"), **settings)
         ran = keju("run", "-c", file, "--run-id", "r")
         changed = arms("calc", "baseline")
         changed[0]["servers"][0]["args"] = [*CALCULATOR["args"], "--lose", "x"]
-        refused = keju("run", "-c", write(tmp_path, served, arms=changed, **more), "--run-id", "r")
+        refusal = keju(
+            "run", "-c", write(tmp_path, served, arms=changed, **settings), "--run-id", "r"
+        )
     assert ran.code == 0, ran.err
-    (line,) = [each for each in ran.out.splitlines() if "keju show" in each]
+    (line,) = [output_line for output_line in ran.out.splitlines() if "keju show" in output_line]
     words = shlex.split(line.partition("#")[0])[1:]
-    shown = keju(*words).out
-    heading, call = shown.index("--- reply in arm calc ---"), shown.index("calc__calculate")
-    assert heading < call < shown.index("--- reply in arm baseline ---")
-    assert shown.count("It computes.") == 1
+    output = keju(*words).out
+    heading, call = output.index("--- reply in arm calc ---"), output.index("calc__calculate")
+    assert heading < call < output.index("--- reply in arm baseline ---")
+    assert output.count("It computes.") == 1
     assert "in arm calc" not in keju(*words, "--arm", "baseline").out
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEJU_LANGUAGE", "zh")
@@ -736,5 +750,5 @@ def test_a_run_with_arms_is_shown_and_exported_step_by_step(
     assert (rows["calc"]["stop_reason"], rows["calc"]["tool_calls"]) == ("final", 1)
     assert len(json.loads(rows["calc"]["transcript"])) == 3
     assert rows["baseline"]["tool_calls"] is None
-    assert refused.code == 2
-    assert "arm calc servers.0.args.2: stored none, asked --lose" in refused.err
+    assert refusal.code == 2
+    assert "arm calc servers.0.args.2: stored none, asked --lose" in refusal.err

@@ -29,8 +29,8 @@ def predictions(tmp_path: Path) -> list[str]:
         for name in REPLIES
     ]
     (exam / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    said = [{"id": name, "output": reply} for name, reply in REPLIES.items()]
-    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, said)))
+    prediction_rows = [{"id": name, "output": reply} for name, reply in REPLIES.items()]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, prediction_rows)))
     return ["score", "--datasets", "./metals", "--predictions", "p.jsonl"]
 
 
@@ -45,10 +45,10 @@ def test_signs_are_counted_and_order_decides_is_listed(keju: Keju, predictions: 
         "replayed_examples": 0,
         "run_on": 2,
     }
-    assert [each.rpartition("_")[2] for each in entry["order_decides"]] == ["order"]
+    assert [sample_id.rpartition("_")[2] for sample_id in entry["order_decides"]] == ["order"]
 
 
 def test_signs_are_told_on_the_terminal(keju: Keju, predictions: list[str]) -> None:
-    told = keju(*predictions).out
-    assert "2 with two different answers" in told
-    assert "1 that repeat the options" in told
+    output = keju(*predictions).out
+    assert "2 with two different answers" in output
+    assert "1 that repeat the options" in output

@@ -33,7 +33,7 @@ def _always(reply: str) -> ScriptedModel:
     return ScriptedModel(script=answer)
 
 
-def _given(model: ScriptedModel, _: object) -> ScriptedModel:
+def _return_model(model: ScriptedModel, _: object) -> ScriptedModel:
     return model
 
 
@@ -46,7 +46,7 @@ def runs(keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "q.csv").write_text("\n".join(["question,A,B,answer,subset", *rows]))
     for name, letter in (("right", "A"), ("wrong", "B")):
         model = _always(f"The answer is ({letter}).")
-        monkeypatch.setattr("keju.task.make_model", partial(_given, model))
+        monkeypatch.setattr("keju.task.make_model", partial(_return_model, model))
         flags = ("-q", "--no-report", "--run-id", name)
         ran = keju("eval", "-m", "scripted", "--datasets", "./quiz", *flags)
         assert ran.code == 0, ran.err
@@ -59,13 +59,13 @@ def ps(document: Any, path: str = "") -> dict[str, float]:
         return {k: v for n, item in enumerate(document) for k, v in ps(item, f"{path}/{n}").items()}
     if not isinstance(document, dict):
         return {}
-    found: dict[str, float] = {}
+    p_values: dict[str, float] = {}
     for key, value in document.items():
         is_p = key in {"p", "p_fail", "p_holm", "p_adjusted", "p_fail_holm"}
         if is_p and value is not None:
-            found[f"{path}/{key}"] = value
-        found |= ps(value, f"{path}/{key}")
-    return found
+            p_values[f"{path}/{key}"] = value
+        p_values |= ps(value, f"{path}/{key}")
+    return p_values
 
 
 def test_no_p_is_0(keju: Keju, runs: Path, tmp_path: Path) -> None:

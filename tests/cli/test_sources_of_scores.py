@@ -18,14 +18,14 @@ from tests.cli.conftest import Keju
 def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> object:
     """Sit the built-in exam; every answer is `letter`."""
 
-    def run(name: str, letter: str = "A", *more: str) -> None:
+    def run(name: str, letter: str = "A", *flags: str) -> None:
         def answer(_: Request) -> str:
             return f"ANSWER: {letter}"
 
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
         ran = keju(
             "eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id", name,
-            *more,
+            *flags,
         )  # fmt: skip
         assert ran.code == 0, ran.err
 
@@ -39,8 +39,8 @@ def test_a_run_is_what_its_results_say(keju: Keju, evaluate: object) -> None:
     (entry,) = keju("score", "one", "--json").json["benchmarks"]
     scores = [item.score for item in sitting]
     assert len(sitting) == entry["n"]
-    known = [score for score in scores if score is not None]
-    assert sum(known) / len(known) == pytest.approx(entry["metrics"]["accuracy"]["value"])
+    graded = [score for score in scores if score is not None]
+    assert sum(graded) / len(graded) == pytest.approx(entry["metrics"]["accuracy"]["value"])
     assert {item.answer for item in sitting} <= {"A", None}
     assert all(item.cluster is None for item in sitting)
     assert not sitting.usage_of("cost", range(len(sitting)))
@@ -52,12 +52,18 @@ def test_conditions_are_told_from_circumstances(evaluate: object) -> None:
     evaluate("one")
     evaluate("two", "B", "--generation-config", '{"temperature": 0.5}', "--limit", "3")
     evaluate("three", "A", "--seed", "7")
-    (one,), (two,), (three,) = sittings_of("one"), sittings_of("two"), sittings_of("three")
-    assert not any(own.decisive for own in mismatches(one, two))
-    assert {"temperature", "limit"} <= {own.field for own in mismatches(one, two)}
-    found = mismatches(one, three)[0]
-    assert found.decisive
-    assert (found.field, found.first, found.second) == ("seed", 42, 7)
+    (first_source,), (second_source,), (three,) = (
+        sittings_of("one"),
+        sittings_of("two"),
+        sittings_of("three"),
+    )
+    assert not any(mismatch.decisive for mismatch in mismatches(first_source, second_source))
+    assert {"temperature", "limit"} <= {
+        mismatch.field for mismatch in mismatches(first_source, second_source)
+    }
+    seed_mismatch = mismatches(first_source, three)[0]
+    assert seed_mismatch.decisive
+    assert (seed_mismatch.field, seed_mismatch.first, seed_mismatch.second) == ("seed", 42, 7)
 
 
 def test_strange_sources_are_refused_by_name(evaluate: object) -> None:
@@ -65,12 +71,12 @@ def test_strange_sources_are_refused_by_name(evaluate: object) -> None:
     evaluate("one")
     Path("folder").mkdir()
     Path("p.jsonl").write_text(json.dumps({"id": "x", "output": "A"}))
-    for source, exam, told in (
+    for source, exam, message in (
         ("absent", None, "no run 'absent'"),
         ("folder", None, "name its exam"),
         ("folder", "demo", "is a folder"),
         ("p.jsonl", None, "--datasets"),
         ("one", "bbh", "does not include bbh"),
     ):
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             sittings_of(source, datasets=exam)

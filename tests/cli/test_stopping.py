@@ -26,12 +26,12 @@ def test_the_first_interrupt_breaks_off_the_reply_of_a_local_model(
     keju: Keju, monkeypatch: pytest.MonkeyPatch, quits: bool
 ) -> None:
     """One at an endpoint is waited for, and kept; its second attempt would be paid for."""
-    asked: list[str] = []
+    asked_hashes: list[str] = []
     usual = ScriptedModel.ask
 
     async def ask(self: ScriptedModel, request: Request, *, timeout: float) -> Reply:
-        asked.append(request.hash)
-        if len(asked) == INTERRUPTED_AT:
+        asked_hashes.append(request.hash)
+        if len(asked_hashes) == INTERRUPTED_AT:
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(LONG if quits else 0.05)
         return await usual(self, request, timeout=timeout)
@@ -43,13 +43,13 @@ def test_the_first_interrupt_breaks_off_the_reply_of_a_local_model(
     assert ("1 reply in progress is broken off" in stopped.err) is quits
     assert ("press Ctrl-C again to stop at once" in stopped.err) is not quits
     journal = Path("runs/r/records.jsonl")
-    kept = INTERRUPTED_AT - 1 if quits else INTERRUPTED_AT
-    assert len(journal.read_text().splitlines()) == kept
+    kept_lines = INTERRUPTED_AT - 1 if quits else INTERRUPTED_AT
+    assert len(journal.read_text().splitlines()) == kept_lines
     resumed = keju(*SITTING, "--resume")
     assert resumed.code == 0, resumed.err
     ids = [json.loads(line)["id"] for line in journal.read_text().splitlines()]
     assert len(ids) == len(set(ids)) == QUESTIONS
-    assert (len(asked), len(set(asked))) == (QUESTIONS + quits, QUESTIONS)
+    assert (len(asked_hashes), len(set(asked_hashes))) == (QUESTIONS + quits, QUESTIONS)
 
 
 def test_an_interrupt_before_the_first_answer_warns_of_no_numbers(
@@ -67,6 +67,8 @@ def test_an_interrupt_before_the_first_answer_warns_of_no_numbers(
     entry = stopped.json["benchmarks"][0]
     assert (entry["n"], stopped.json["complete"]) == (0, False)
     assert "replies_missing" not in {notice["code"] for notice in entry["notices"]}
-    told = "keju: interrupted; resume with:\n  keju eval --config runs/r/manifest.json --resume\n"
-    assert stopped.err.endswith(told)
+    message = (
+        "keju: interrupted; resume with:\n  keju eval --config runs/r/manifest.json --resume\n"
+    )
+    assert stopped.err.endswith(message)
     assert "warning" not in stopped.err

@@ -20,7 +20,7 @@ from tests.cli.conftest import Keju
 
 
 def at_temperature(request: Request) -> str:
-    return f"So the answer is (A). Asked at {request.sampling.temperature}."
+    return f"So the answer is (A). EndpointRequest at {request.sampling.temperature}."
 
 
 def test_all_commands_take_the_same_replies(
@@ -40,13 +40,13 @@ def test_all_commands_take_the_same_replies(
     assert keju(*base, *cool).code == 0
     assert len(list(Records(folder))) == 24
     page = (folder / "report.html").read_text()
-    assert "Asked at 0.0" in page
-    assert "Asked at 0.7" not in page
+    assert "EndpointRequest at 0.0" in page
+    assert "EndpointRequest at 0.7" not in page
     assert keju("report", "r", "-o", "again.html").code == 0
-    assert "Asked at 0.7" not in (tmp_path / "again.html").read_text()
+    assert "EndpointRequest at 0.7" not in (tmp_path / "again.html").read_text()
     rows = list(csv.DictReader(io.StringIO(keju("export", "r", "--full-text").out)))
     assert len(rows) == 12
-    assert all("Asked at 0.0" in row["reply"] for row in rows)
+    assert all("EndpointRequest at 0.0" in row["reply"] for row in rows)
     scored = keju("score", "r", "--json").json["benchmarks"][0]
     assert scored["metrics"] == Run(folder).results()["benchmarks"][0]["metrics"]
 
@@ -127,22 +127,26 @@ def test_a_byte_that_is_no_text_in_a_journal_is_no_internal_error(
 def test_a_run_without_replies_is_not_warned_of_numbers_that_are_of_a_part(
     keju: Keju, language: str
 ) -> None:
-    for name, left in (("none", 0), ("some", 4)):
+    for name, kept_lines in (("none", 0), ("some", 4)):
         ran = keju("eval", "-m", "scripted", "--datasets", "demo", "--run-id", name, "-q")
         assert ran.code == 0, ran.err
         records = Path("runs", name, "records.jsonl")
-        records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:left]))
+        records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:kept_lines]))
         audited = keju("audit", name, "--json").json["exams"][0]
-        assert [each["code"] for each in audited["notices"]].count("replies_missing") == bool(left)
-        spoken = {}
+        assert [notice["code"] for notice in audited["notices"]].count("replies_missing") == bool(
+            kept_lines
+        )
+        outputs = {}
         for command in (("audit", name), ("gate", name, "--at-least", "0.5")):
             ran = keju("--language", language, *command)
-            spoken[command[0]] = ran.out + ran.err
-        told = {"en": ("warning: ", "no answers yet"), "zh": ("警告：", "尚无回答")}[language]
-        assert (told[1] in spoken["audit"]) == (not left)
-        if not left:
-            assert told[0] not in spoken["audit"]
-            assert not re.search(r"\b0 (of \d+ repl|条)", spoken["gate"])
-            assert "has no replies yet" in spoken["gate"] or "还没有回复" in spoken["gate"]
+            outputs[command[0]] = ran.out + ran.err
+        no_reply_words = {"en": ("warning: ", "no answers yet"), "zh": ("警告：", "尚无回答")}[
+            language
+        ]
+        assert (no_reply_words[1] in outputs["audit"]) == (not kept_lines)
+        if not kept_lines:
+            assert no_reply_words[0] not in outputs["audit"]
+            assert not re.search(r"\b0 (of \d+ repl|条)", outputs["gate"])
+            assert "has no replies yet" in outputs["gate"] or "还没有回复" in outputs["gate"]
     assert keju("export", "none", "-o", "none.csv").code == 2
     assert "replies are there" in keju("export", "some", "-o", "some.csv").err

@@ -26,16 +26,16 @@ def test_a_run_that_was_killed_has_a_report_and_no_tables_of_nothing(
     assert keju(*DEMO, "--limit", "2").code == 0
     folder = tmp_path / "runs" / "r"
     lines = (folder / FILE).read_bytes().splitlines(keepends=True)
-    first = next(line for line in lines if b"boolean_expressions" in line)
+    first_line = next(line for line in lines if b"boolean_expressions" in line)
     for name in (RESULTS, REPORT):
         (folder / name).unlink()
-    for journal, subset in ((first, "boolean_expressions"), (b"", "no answers yet")):
+    for journal, subset in ((first_line, "boolean_expressions"), (b"", "no answers yet")):
         (folder / FILE).write_bytes(journal)
-        shown = keju("score", "r").out
-        assert subset in shown
-        assert "word_sorting" not in shown
-        assert ("chance" in shown) is bool(journal)
-        assert "The run is not complete" in shown
+        output = keju("score", "r").out
+        assert subset in output
+        assert "word_sorting" not in output
+        assert ("chance" in output) is bool(journal)
+        assert "The run is not complete" in output
         assert keju("report", "r").code == 0
         page = (folder / REPORT).read_text()
         assert subset in page
@@ -65,14 +65,14 @@ def test_accuracies_of_several_exams_are_not_pooled_while_they_are_asked(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sums.jsonl").write_text(EXAM)
-    said = ScriptedModel(script=lambda _: "The answer is (A).")
-    monkeypatch.setattr("keju.task.make_model", lambda _: said)
+    model = ScriptedModel(script=lambda _: "The answer is (A).")
+    monkeypatch.setattr("keju.task.make_model", lambda _: model)
     ran = keju("eval", "-m", "scripted", "--datasets", "demo", "./sums.jsonl", "--limit", "2")
     assert ran.code == 0, ran.err
-    last = ran.err.splitlines()[-1]
-    assert "sums accuracy 100.0 %," in last, "two questions have no interval"
-    assert re.search(r", demo accuracy \d+\.\d % \(\d", last)
-    assert ", accuracy" not in last
+    one_subset = ran.err.splitlines()[-1]
+    assert "sums accuracy 100.0 %," in one_subset, "two questions have no interval"
+    assert re.search(r", demo accuracy \d+\.\d % \(\d", one_subset)
+    assert ", accuracy" not in one_subset
 
 
 def test_several_exams_begin_with_one_table(keju: Keju, tmp_path: Path) -> None:
@@ -100,14 +100,14 @@ def test_several_exams_begin_with_one_table(keju: Keju, tmp_path: Path) -> None:
 
 def test_a_metric_that_equals_another_one_is_no_line_of_its_own(keju: Keju, tmp_path: Path) -> None:
     """All accuracies of one subset are one number."""
-    only = "demo.subset_list=[word_sorting]"
-    assert keju(*DEMO, "--limit", "3", "--dataset-args", only).code == 0
-    shown = keju("score", "r").out
-    figure, also = shown.splitlines()[1:3]
+    output = "demo.subset_list=[word_sorting]"
+    assert keju(*DEMO, "--limit", "3", "--dataset-args", output).code == 0
+    score_output = keju("score", "r").out
+    figure, also = score_output.splitlines()[1:3]
     value = figure.split(": ")[1].split(",")[0].split(" (")[0]
     assert also.strip().startswith(f"also {value}: mean of the kinds")
-    assert "macro_accuracy" not in shown
-    assert "exam " not in shown.splitlines()[0]
+    assert "macro_accuracy" not in score_output
+    assert "exam " not in score_output.splitlines()[0]
 
 
 SUMS = """
@@ -184,21 +184,21 @@ def test_a_group_of_which_a_subset_was_not_asked_is_shown_as_partial(
         assert row["micro_accuracy"] is not None
         assert row["name"] not in entry["metrics"]
     monkeypatch.setenv("KEJU_LANGUAGE", language)
-    shown = keju("score", "r").out
+    output = keju("score", "r").out
     assert keju("report", "r", "--language", language).code == 0
     mark, why = {
         "en": (" (partial)", "partial: not all subsets of the group have a graded answer"),
         "zh": ("（部分）", "部分：该组并非所有子集都有已评分的回答"),
     }[language]
-    for page in (shown, (tmp_path / "runs" / "r" / REPORT).read_text("utf-8")):
+    for page in (output, (tmp_path / "runs" / "r" / REPORT).read_text("utf-8")):
         assert mark in page
         assert why in " ".join(page.split())
 
 
 def test_means_of_one_value_and_one_title_are_named_once(keju: Keju) -> None:
     mmlu = ("eval", "-m", "scripted", "--datasets", "mmlu_pro", "--data-dir", str(HERE / "data"))
-    shown = keju(*mmlu, "--limit", "1", "--run-id", "r", "-q").out
-    (line,) = [line for line in shown.splitlines() if line.strip().startswith("also ")]
+    output = keju(*mmlu, "--limit", "1", "--run-id", "r", "-q").out
+    (line,) = [line for line in output.splitlines() if line.strip().startswith("also ")]
     titles = line.partition(": ")[2].split("; ")
     assert len(set(titles)) == len(titles) > 1
 
@@ -207,5 +207,5 @@ def test_the_list_of_runs_offers_to_go_on_with_one_that_is_not_finished(keju: Ke
     assert keju(*DEMO, "--budget", "requests=3", "--eval-batch-size", "1").code == 4
     assert "keju eval --config runs/r/manifest.json --resume" in keju("list", "runs").err
     keju("eval", "--config", "runs/r/manifest.json", "--resume", "--budget", "requests=500", "-q")
-    listed = keju("list", "runs").err
-    assert ("keju report r" in listed, "--resume" in listed) == (True, False)
+    stderr = keju("list", "runs").err
+    assert ("keju report r" in stderr, "--resume" in stderr) == (True, False)

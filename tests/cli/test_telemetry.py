@@ -23,10 +23,10 @@ KEY = "sk-a-key-that-nobody-sees"
 SECRET_REPLY = "Zeppelin. The answer is (A)."
 
 
-def eval_words(endpoint: FaultyEndpoint, *more: str) -> list[str]:
+def eval_words(endpoint: FaultyEndpoint, *flags: str) -> list[str]:
     words = ["eval", "-m", "m", "--api-url", endpoint.url, "--api-key", KEY, "--datasets", "demo"]
     words += ["--limit", "4", "--retry-interval", "0.001", "--run-id", "r"]
-    return [*words, "--eval-batch-size", "4", "--price", "input=1,output=2", *more]
+    return [*words, "--eval-batch-size", "4", "--price", "input=1,output=2", *flags]
 
 
 class Metrics(dict[str, float]):
@@ -40,26 +40,26 @@ class Metrics(dict[str, float]):
 
     def sum(self, name: str, **labels: str) -> float:
         """Over all lines of a metric that have these labels."""
-        wanted = [f'{key}="{value}"' for key, value in labels.items()]
+        label_texts = [f'{key}="{value}"' for key, value in labels.items()]
         return sum(
             value
             for line, value in self.items()
-            if line.startswith(name + "{") and all(each in line for each in wanted)
+            if line.startswith(name + "{") and all(label_text in line for label_text in label_texts)
         )
 
 
 def test_prometheus_sees_what_the_run_does(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint looks at the metrics itself, when it is asked the last questions."""
-    seen: list[str] = []
-    asked: Counter[str] = Counter()
+    pages: list[str] = []
+    call_counts: Counter[str] = Counter()
     port = free_port()
 
     def answer(question: EndpointRequest) -> str:
-        asked["n"] += 1
-        if asked["n"] == 20:
+        call_counts["n"] += 1
+        if call_counts["n"] == 20:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
                 assert page.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-                seen.append(page.read().decode())
+                pages.append(page.read().decode())
             wrong = urllib.request.Request(
                 f"http://127.0.0.1:{port}/metrics", headers={"Host": "evil.example"}
             )
@@ -71,33 +71,36 @@ def test_prometheus_sees_what_the_run_does(keju: Keju, monkeypatch: pytest.Monke
         ran = keju(*eval_words(endpoint, "--metrics-port", str(port), "--json"))
     assert ran.code == 0, ran.err
     assert f"http://127.0.0.1:{port}/metrics" in ran.err
-    metrics = Metrics(seen[0])
-    where = {"run": "r", "exam": "demo", "endpoint": endpoint.url, "model": "m", "stage": "exam"}
-    replies = metrics.sum("keju_request_seconds_count", **where)
-    faults = metrics.sum("keju_faults_total", **where, kind="server")
-    assert replies == metrics.sum("keju_requests_total", **where) > faults > 0
-    assert metrics.sum("keju_request_seconds_bucket", **where, le="+Inf") == replies
-    assert metrics.sum("keju_retries_total", **where) == replies - faults > 0
+    metrics = Metrics(pages[0])
+    labels = {"run": "r", "exam": "demo", "endpoint": endpoint.url, "model": "m", "stage": "exam"}
+    replies = metrics.sum("keju_request_seconds_count", **labels)
+    faults = metrics.sum("keju_faults_total", **labels, kind="server")
+    assert replies == metrics.sum("keju_requests_total", **labels) > faults > 0
+    assert metrics.sum("keju_request_seconds_bucket", **labels, le="+Inf") == replies
+    assert metrics.sum("keju_retries_total", **labels) == replies - faults > 0
     assert 1 <= metrics.sum("keju_in_flight", run="r", endpoint=endpoint.url) <= 4
-    done = metrics.sum("keju_samples_total", run="r", exam="demo")
-    assert 0 < done <= replies - faults
+    graded = metrics.sum("keju_samples_total", run="r", exam="demo")
+    assert 0 < graded <= replies - faults
     assert metrics.sum("keju_samples_wanted", exam="demo") == ran.json["benchmarks"][0]["n"]
-    tokens = [metrics.sum("keju_tokens_total", **where, type=kind) for kind in ("input", "output")]
-    assert metrics.sum("keju_cost_total", **where) == pytest.approx(
+    tokens = [metrics.sum("keju_tokens_total", **labels, type=kind) for kind in ("input", "output")]
+    assert metrics.sum("keju_cost_total", **labels) == pytest.approx(
         (tokens[0] + 2 * tokens[1]) / 1e6
     )
-    assert KEY not in seen[0]
-    assert "Zeppelin" not in seen[0]
+    assert KEY not in pages[0]
+    assert "Zeppelin" not in pages[0]
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as bound_socket:
+        return int(bound_socket.getsockname()[1])
 
 
 def test_a_port_that_is_taken_is_said_and_the_run_goes_on(keju: Keju) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, FaultyEndpoint(Plan(key=KEY)) as endpoint:
-        port = str(taken.getsockname()[1])
+    with (
+        socket.create_server(("127.0.0.1", 0)) as bound_socket,
+        FaultyEndpoint(Plan(key=KEY)) as endpoint,
+    ):
+        port = str(bound_socket.getsockname()[1])
         ran = keju(*eval_words(endpoint, "--metrics-port", port))
         assert ran.code == 0
         assert ran.err.count("--metrics-port") == 1
@@ -141,22 +144,24 @@ class Collector:
                 self.spans += [span for scope in resource.scope_spans for span in scope.spans]
         elif path == "/v1/metrics":
             for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-                self.metrics += [own for scope in resource.scope_metrics for own in scope.metrics]
+                self.metrics += [
+                    metric for scope in resource.scope_metrics for metric in scope.metrics
+                ]
 
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
-    own = Collector()
-    place = f"http://127.0.0.1:{own.server.server_port}"
+    receiver = Collector()
+    place = f"http://127.0.0.1:{receiver.server.server_port}"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", place)
-    yield own
-    own.server.shutdown()
-    own.server.server_close()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
 
 
 def attributes(span: Any) -> dict[str, Any]:
-    return {own.key: own.value for own in span.attributes}
+    return {attribute.key: attribute.value for attribute in span.attributes}
 
 
 def test_a_span_for_each_request_by_the_conventions(keju: Keju, collector: Collector) -> None:
@@ -175,26 +180,30 @@ def test_a_span_for_each_request_by_the_conventions(keju: Keju, collector: Colle
     failed: list[Any] = []
     answered: list[Any] = []
     for span in requests:
-        own = attributes(span)
-        assert own["gen_ai.operation.name"].string_value == "chat"
-        assert own["gen_ai.request.model"].string_value == "m"
-        assert own["server.address"].string_value == "127.0.0.1"
-        assert own["server.port"].int_value == endpoint.port
-        assert own["keju.exam"].string_value == "demo"
-        (failed if "error.type" in own else answered).append(own)
+        fields = attributes(span)
+        assert fields["gen_ai.operation.name"].string_value == "chat"
+        assert fields["gen_ai.request.model"].string_value == "m"
+        assert fields["server.address"].string_value == "127.0.0.1"
+        assert fields["server.port"].int_value == endpoint.port
+        assert fields["keju.exam"].string_value == "demo"
+        (failed if "error.type" in fields else answered).append(fields)
     assert len(failed) == len(answered) == n
-    assert {own["error.type"].string_value for own in failed} == {"500"}
-    assert {own["gen_ai.response.model"].string_value for own in answered} == {"m-2"}
+    assert {fields["error.type"].string_value for fields in failed} == {"500"}
+    assert {fields["gen_ai.response.model"].string_value for fields in answered} == {"m-2"}
     usage = ran.json["benchmarks"][0]["usage"]
-    told = sum(own["gen_ai.usage.input_tokens"].int_value for own in answered)
-    assert told == usage["input_tokens"]
-    metrics = {own.name: own for own in collector.metrics}
+    input_tokens = sum(fields["gen_ai.usage.input_tokens"].int_value for fields in answered)
+    assert input_tokens == usage["input_tokens"]
+    metrics = {fields.name: fields for fields in collector.metrics}
     points = metrics["gen_ai.client.operation.duration"].histogram.data_points
     assert sum(point.count for point in points) == 2 * n
-    spent = metrics["gen_ai.client.token.usage"].histogram.data_points
+    token_points = metrics["gen_ai.client.token.usage"].histogram.data_points
     assert (
-        sum(p.sum for p in spent if attributes(p)["gen_ai.token.type"].string_value == "input")
-        == told
+        sum(
+            p.sum
+            for p in token_points
+            if attributes(p)["gen_ai.token.type"].string_value == "input"
+        )
+        == input_tokens
     )
     assert KEY.encode() not in collector.raw
     assert b"Zeppelin" not in collector.raw
@@ -212,18 +221,18 @@ def test_a_collector_that_is_not_there_is_said_once(
         assert ran.err.count("--otel") == 1
         assert "Traceback" not in ran.err
         monkeypatch.setenv("OTEL_TRACES_EXPORTER", "pigeon")
-        refused = keju(*eval_words(endpoint, "--otel"))
-        assert refused.code == 2
-        assert "OTEL_TRACES_EXPORTER=pigeon" in refused.err
-        assert len(refused.err.splitlines()) == 1
+        refusal = keju(*eval_words(endpoint, "--otel"))
+        assert refusal.code == 2
+        assert "OTEL_TRACES_EXPORTER=pigeon" in refusal.err
+        assert len(refusal.err.splitlines()) == 1
 
 
 def test_without_progress_a_port_that_is_taken_is_said_and_a_free_one_is_not(keju: Keju) -> None:
     with FaultyEndpoint(Plan(key=KEY)) as endpoint:
-        taken = endpoint.url.rpartition(":")[2].partition("/")[0]
-        ran = keju(*eval_words(endpoint, "--metrics-port", taken, "-q"))
+        used_port = endpoint.url.rpartition(":")[2].partition("/")[0]
+        ran = keju(*eval_words(endpoint, "--metrics-port", used_port, "-q"))
         assert ran.code == 0
-        assert ran.err.count(f"--metrics-port {taken}") == 1
+        assert ran.err.count(f"--metrics-port {used_port}") == 1
         free = keju(*eval_words(endpoint, "--metrics-port", "0", "-q", "--replace"))
         assert (free.code, "metrics" in free.err) == (0, False)
 

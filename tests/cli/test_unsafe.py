@@ -17,16 +17,16 @@ from tests.support.tools import calling, results_in
 EXAM = {"demo": {"size": 1, "subset_list": ["boolean_expressions"]}}
 
 
-def counting(asked: EndpointRequest) -> Any:
-    if not results_in(asked) and "tools" in asked.body:
+def counting(request: EndpointRequest) -> Any:
+    if not results_in(request) and "tools" in request.body:
         return calling(("python", {"code": "print(6 * 7)"}))
     return "So the answer is True."
 
 
-def words(endpoint: FaultyEndpoint, *more: str) -> list[str]:
+def words(endpoint: FaultyEndpoint, *flags: str) -> list[str]:
     return [
         *("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo", "--run-id", "r"),
-        *("--dataset-args", json.dumps(EXAM), "--tools", "python", "--json", "--quiet", *more),
+        *("--dataset-args", json.dumps(EXAM), "--tools", "python", "--json", "--quiet", *flags),
     ]
 
 
@@ -37,13 +37,15 @@ def test_every_record_and_result_says_that_there_was_no_sandbox(keju: Keju, tmp_
     records = [record for record in Records(tmp_path / "runs" / "r") if record.arm == "python"]
     (kernel,) = [record.reply.episode.facts["kernel"] for record in records if record.reply.episode]
     assert (kernel["unsafe"], kernel["backend"], kernel["cells"]) == (True, "none", 1)
-    told = {e["arm"]: [notice["code"] for notice in e["notices"]] for e in ran.json["benchmarks"]}
-    assert "no_sandbox" in told["python"]
-    assert "no_sandbox" not in told["baseline"]
+    notice_codes = {
+        e["arm"]: [notice["code"] for notice in e["notices"]] for e in ran.json["benchmarks"]
+    }
+    assert "no_sandbox" in notice_codes["python"]
+    assert "no_sandbox" not in notice_codes["baseline"]
     assert "--unsafe-no-sandbox" in (tmp_path / "runs" / "r" / "report.html").read_text("utf-8")
-    again = keju("score", "r", "--json").json["benchmarks"]
-    assert ["no_sandbox" in [n["code"] for n in e["notices"]] for e in again] == [
-        e["arm"] == "python" for e in again
+    rescored = keju("score", "r", "--json").json["benchmarks"]
+    assert ["no_sandbox" in [n["code"] for n in e["notices"]] for e in rescored] == [
+        e["arm"] == "python" for e in rescored
     ]
 
 
@@ -72,7 +74,7 @@ def test_without_a_backend_that_works_nothing_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("more", "problem"),
+    ("flags", "problem"),
     [
         (["--sandbox", "memory=1"], "memory: must be at least 64 MiB"),
         (["--sandbox", "backend=docker"], "docker is not installed); mend that"),
@@ -80,11 +82,11 @@ def test_without_a_backend_that_works_nothing_is_asked(
     ],
 )
 def test_a_setting_that_cannot_work_is_named_as_it_was_written(
-    more: list[str], problem: str, keju: Keju, monkeypatch: pytest.MonkeyPatch
+    flags: list[str], problem: str, keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with FaultyEndpoint(Plan(answers=counting)) as endpoint:
-        ran = keju(*words(endpoint, *more))
+        ran = keju(*words(endpoint, *flags))
     assert (ran.code, endpoint.stats.attempts) == (2, {})
     assert problem in ran.err
     assert "bubblewrap" not in ran.err

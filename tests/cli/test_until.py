@@ -24,7 +24,9 @@ NUMBER = re.compile(r"case (\d+)")
 SIZES = {"easy": 600, "hard": 200}
 
 
-def write_exam(folder: Path = Path("quiz"), *, sizes: dict[str, int] = SIZES, **more: Any) -> None:
+def write_exam(
+    folder: Path = Path("quiz"), *, sizes: dict[str, int] = SIZES, **fields: Any
+) -> None:
     """Questions whose answer is A, three of four in the subset `easy`."""
     folder.mkdir()
     number = 0
@@ -32,7 +34,7 @@ def write_exam(folder: Path = Path("quiz"), *, sizes: dict[str, int] = SIZES, **
         with (folder / f"{subset}.jsonl").open("w") as file:
             for _ in range(size):
                 row = {"question": f"case {number}: which?", "choices": ["yes", "no", "so"]}
-                extra = {key: value(number) for key, value in more.items()}
+                extra = {key: value(number) for key, value in fields.items()}
                 file.write(json.dumps(row | {"answer": "A", "id": f"q{number}"} | extra) + "\n")
                 number += 1
 
@@ -40,15 +42,15 @@ def write_exam(folder: Path = Path("quiz"), *, sizes: dict[str, int] = SIZES, **
 def right_with(chance: float, salt: str = "") -> Callable[[EndpointRequest], str]:
     """A model that is right on a share of the questions."""
 
-    def answer(asked: EndpointRequest) -> str:
-        return "Answer: A" if draw(case_of(asked) + salt) < chance else "Answer: B"
+    def answer(request: EndpointRequest) -> str:
+        return "Answer: A" if draw(case_of(request) + salt) < chance else "Answer: B"
 
     return answer
 
 
-def case_of(asked: EndpointRequest) -> str:
-    found = NUMBER.findall(asked.text)
-    return found[-1] if found else "?"
+def case_of(request: EndpointRequest) -> str:
+    numbers = NUMBER.findall(request.text)
+    return numbers[-1] if numbers else "?"
 
 
 class Evaluate:
@@ -76,8 +78,8 @@ def evaluate(keju: Keju) -> Iterator[Evaluate]:
 
 def entry_of(ran: Ran) -> dict[str, Any]:
     (entry,) = ran.json["benchmarks"]
-    found: dict[str, Any] = entry
-    return found
+    first_entry: dict[str, Any] = entry
+    return first_entry
 
 
 def ids(run: str = "r") -> list[str]:
@@ -104,14 +106,14 @@ def test_until_ci_stops_when_the_score_is_known_and_says_so(evaluate: Evaluate, 
     codes = {notice["code"] for notice in entry["notices"]}
     assert "until_ci_met" in codes
     assert "replies_missing" not in codes
-    shown = keju("score", "r")
-    told = f"stopped by --until-ci after {stopping['asked']} of 800 questions"
-    assert told in shown.out
-    assert shown.code == 0
+    output = keju("score", "r")
+    sentence = f"stopped by --until-ci after {stopping['asked']} of 800 questions"
+    assert sentence in output.out
+    assert output.code == 0
     report = keju("report", "r", "-o", "page.html")
     assert report.code == 0
     assert "replies are there" not in report.err
-    assert told in Path("page.html").read_text("utf-8")
+    assert sentence in Path("page.html").read_text("utf-8")
     chinese = keju("report", "r", "-o", "page.html", "--language", "zh")
     assert chinese.code == 0
     assert f"800 题中的 {stopping['asked']} 题之后停止" in Path("page.html").read_text("utf-8")
@@ -123,10 +125,10 @@ def test_every_look_has_each_subset_in_proportion_and_the_order_is_seeded(
     evaluate: Evaluate,
 ) -> None:
     entry = entry_of(evaluate("--until-ci", "0.06"))
-    counts = Counter("easy" if int(own[1:]) < 600 else "hard" for own in ids())
+    counts = Counter("easy" if int(sample_id[1:]) < 600 else "hard" for sample_id in ids())
     assert counts["easy"] == pytest.approx(3 * counts["hard"], abs=6)
-    again = entry_of(evaluate("--until-ci", "0.06", run="again"))
-    assert again["stopping"] == entry["stopping"]
+    repeated = entry_of(evaluate("--until-ci", "0.06", run="again"))
+    assert repeated["stopping"] == entry["stopping"]
     assert set(ids("again")) == set(ids())
     evaluate("--until-ci", "0.06", "--seed", "7", run="other")
     assert set(ids("other")) != set(ids())
@@ -143,20 +145,20 @@ def test_a_narrow_goal_asks_everything(evaluate: Evaluate) -> None:
 def test_a_stopped_run_asks_nothing_more_and_without_the_rule_all_the_rest(
     evaluate: Evaluate,
 ) -> None:
-    first = entry_of(evaluate("--until-ci", "0.05"))
+    stopped = entry_of(evaluate("--until-ci", "0.05"))
     requests = evaluate.endpoint.stats.requests
-    assert entry_of(evaluate("--until-ci", "0.05"))["stopping"] == first["stopping"]
+    assert entry_of(evaluate("--until-ci", "0.05"))["stopping"] == stopped["stopping"]
     assert evaluate.endpoint.stats.requests == requests
     stricter = entry_of(evaluate("--until-ci", "0.04"))
-    assert first["n"] < stricter["n"] < 800
-    whole = entry_of(evaluate())
-    assert whole["n"] == 800
-    assert "stopping" not in whole
+    assert stopped["n"] < stricter["n"] < 800
+    full_entry = entry_of(evaluate())
+    assert full_entry["n"] == 800
+    assert "stopping" not in full_entry
     assert len(ids()) == len(set(ids())) == 800
 
 
 def test_a_killed_run_goes_on_by_the_same_rule(evaluate: Evaluate) -> None:
-    whole = entry_of(evaluate("--until-ci", "0.05", run="whole"))
+    full_entry = entry_of(evaluate("--until-ci", "0.05", run="whole"))
     evaluate.endpoint.plan = Plan(answers=right_with(0.7), latency=0.01)
     command = [sys.executable, "-m", "keju", *evaluate.argv("--until-ci", "0.05", "--quiet")]
     journal = Path("runs", "r", FILE)
@@ -167,9 +169,9 @@ def test_a_killed_run_goes_on_by_the_same_rule(evaluate: Evaluate) -> None:
         child.wait()
     resumed = evaluate("--config", "runs/r/manifest.json", "--resume")
     assert resumed.code == 0, resumed.err
-    assert entry_of(resumed)["stopping"] == whole["stopping"]
-    assert entry_of(resumed)["metrics"] == whole["metrics"]
-    assert len(ids()) == len(set(ids())) == whole["n"]
+    assert entry_of(resumed)["stopping"] == full_entry["stopping"]
+    assert entry_of(resumed)["metrics"] == full_entry["metrics"]
+    assert len(ids()) == len(set(ids())) == full_entry["n"]
 
 
 def test_errors_of_the_endpoint_leave_the_look_and_are_asked_again(evaluate: Evaluate) -> None:
@@ -213,7 +215,7 @@ def test_contexts_are_asked_together(keju: Keju) -> None:
     with FaultyEndpoint(Plan(answers=right_with(0.8))) as endpoint:
         entry = entry_of(Evaluate(keju, endpoint)("--until-ci", "0.08"))
     assert entry["stopping"]["met"]
-    groups = Counter(int(own[1:]) // 4 for own in ids())
+    groups = Counter(int(sample_id[1:]) // 4 for sample_id in ids())
     assert set(groups.values()) == {4}
 
 
@@ -236,8 +238,8 @@ def test_until_decided_stops_when_better_or_worse(
     assert low < chance - 0.5 < high
     assert (stopping["value"] > 0) == (stopping["wins"] > stopping["losses"]) == (chance > 0.5)
     requests = evaluate.endpoint.stats.requests
-    again = evaluate("--config", "runs/r/manifest.json", "--resume")
-    assert entry_of(again)["stopping"] == stopping
+    resumed = evaluate("--config", "runs/r/manifest.json", "--resume")
+    assert entry_of(resumed)["stopping"] == stopping
     assert evaluate.endpoint.stats.requests == requests
 
 
@@ -258,7 +260,7 @@ def test_a_file_of_predictions_is_a_baseline_and_its_questions_alone_are_asked(
     Path("base.jsonl").write_text("\n".join(map(json.dumps, rows)))
     stopping = entry_of(evaluate("--until-decided", "base.jsonl"))["stopping"]
     assert (stopping["met"], stopping["whole"], stopping["losses"]) == (True, 200, 0)
-    assert all(int(own[1:]) % 4 == 0 for own in ids())
+    assert all(int(sample_id[1:]) % 4 == 0 for sample_id in ids())
 
 
 def test_graded_scores_of_repeats_decide_too(evaluate: Evaluate) -> None:
@@ -281,23 +283,23 @@ def test_errors_leave_the_pairs_and_are_counted(evaluate: Evaluate) -> None:
 
 
 def test_a_baseline_that_is_not_comparable_is_refused(evaluate: Evaluate, keju: Keju) -> None:
-    few = ("--dataset-args", '{"custom:quiz": {"system_prompt": "Be brief."}}')
-    assert evaluate(*few, run="base").code == 0
+    prompt_flags = ("--dataset-args", '{"custom:quiz": {"system_prompt": "Be brief."}}')
+    assert evaluate(*prompt_flags, run="base").code == 0
     requests = evaluate.endpoint.stats.requests
-    refused = evaluate("--until-decided", "base")
-    assert refused.code == 2
-    assert "'base' cannot be compared with this run: system_prompt" in refused.err
-    assert refused.err.count("\n") == 1
+    refusal = evaluate("--until-decided", "base")
+    assert refusal.code == 2
+    assert "'base' cannot be compared with this run: system_prompt" in refusal.err
+    assert refusal.err.count("\n") == 1
     Path("quiz").rename("quiz2")
     write_exam(sizes={"one": 5})
-    refused = evaluate("--until-decided", "base")
-    assert refused.code == 2
-    assert refused.err.count("\n") == 1
+    refusal = evaluate("--until-decided", "base")
+    assert refusal.code == 2
+    assert refusal.err.count("\n") == 1
     assert evaluate.endpoint.stats.requests == requests
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (("--until-ci", "0"), "until_ci"),
         (("--until-ci", "0.5"), "until_ci"),
@@ -311,13 +313,13 @@ def test_a_baseline_that_is_not_comparable_is_refused(evaluate: Evaluate, keju: 
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
-    evaluate: Evaluate, flags: tuple[str, ...], told: str
+    evaluate: Evaluate, flags: tuple[str, ...], message: str
 ) -> None:
-    for more in ((), ("--dry-run",)):
-        refused = evaluate(*flags, *more)
-        assert refused.code == 2, refused.err
-        assert told in refused.err
-        assert refused.err.count("\n") == 1
+    for dry_run_flags in ((), ("--dry-run",)):
+        refusal = evaluate(*flags, *dry_run_flags)
+        assert refusal.code == 2, refusal.err
+        assert message in refusal.err
+        assert refusal.err.count("\n") == 1
     assert evaluate.endpoint.stats.requests == 0
     assert not Path("runs", "r").exists()
 
@@ -327,9 +329,9 @@ def test_questions_without_an_answer_are_refused(keju: Keju) -> None:
     rows = [{"question": f"case {n}?", "choices": ["a", "b"], "answer": ""} for n in range(9)]
     Path("quiz", "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with FaultyEndpoint(Plan(answers="Answer: A")) as endpoint:
-        refused = Evaluate(keju, endpoint)("--until-ci", "0.1")
-    assert refused.code == 2
-    assert "no published answer" in refused.err
+        refusal = Evaluate(keju, endpoint)("--until-ci", "0.1")
+    assert refusal.code == 2
+    assert "no published answer" in refusal.err
 
 
 def test_a_dry_run_says_that_its_figures_are_the_most(evaluate: Evaluate) -> None:

@@ -62,15 +62,15 @@ def test_every_line_of_the_readme_works(env: Keju, line: tuple[str, ...]) -> Non
 
 def test_the_two_lines_of_the_readme(env: Keju, endpoint: FaultyEndpoint) -> None:
     ran = env("vf-eval", "bixbench", "-m", "deepseek-chat", "-b", endpoint.url, "-r", "1", "-s")
-    first = (
+    first_lines = (
         f"env=bixbench model=deepseek-chat provider={endpoint.url} split=train episodes=3 "
         "mode=zero_shot answer_mode=mcq\n"
     )
-    assert first in ran.out
+    assert first_lines in ran.out
     records = next(Path("runs").glob("*/records.jsonl")).read_text().splitlines()
     scores = [json.loads(line)["readings"][0]["score"]["value"] for line in records]
     mean, std = statistics.mean(scores), statistics.pstdev(scores)
-    assert f"{first}reward/avg={mean:.2f} std={std:.2f}\n" in ran.out
+    assert f"{first_lines}reward/avg={mean:.2f} std={std:.2f}\n" in ran.out
     assert 0 < mean < 1
 
 
@@ -141,30 +141,30 @@ def test_open_answers_without_a_key_are_compared_exactly(env: Keju) -> None:
 def test_open_answers_are_judged_where_the_key_is_set(
     env: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    judged_texts: list[str] = []
 
     def answers(question: EndpointRequest) -> str:
         if question.body["model"] != "judge":
             return "some prose of 5 or 6 words"
-        asked.append(question.text)
+        judged_texts.append(question.text)
         return "<grade>correct</grade>"
 
-    with FaultyEndpoint(Plan(answers=answers)) as both:
+    with FaultyEndpoint(Plan(answers=answers)) as shared_endpoint:
         monkeypatch.setenv("JUDGE_KEY", "sk-judge")
         args: dict[str, Any] = {
             "answer_mode": "open",
             "llm_judge_model": "judge",
-            "llm_judge_base_url": both.url,
+            "llm_judge_base_url": shared_endpoint.url,
             "llm_judge_api_key_var": "JUDGE_KEY",
         }
         ran = env(
-            "vf-eval", "bixbench", "-a", json.dumps(args), "-b", both.url, "-r", "1", "-s"
+            "vf-eval", "bixbench", "-a", json.dumps(args), "-b", shared_endpoint.url, "-r", "1", "-s"
         )  # fmt: skip
     assert ran.code == 0, ran.err
     match = REWARD.search(ran.out)
     assert match is not None
     assert match.groups() == ("1.00", "0.00")
-    assert any("some prose" in text and "What is bix-1-q1?" in text for text in asked)
+    assert any("some prose" in text and "What is bix-1-q1?" in text for text in judged_texts)
     assert "sk-judge" not in ran.out + ran.err
 
 
@@ -177,9 +177,11 @@ def test_a_judge_that_nobody_named_is_not_asked_though_a_key_is_set(
     assert "no judge is named and none is asked" in ran.err
     assert ran.json["benchmarks"][0]["grader"] == "exact"
     assert not Path("runs/r/verdicts.jsonl").exists()
-    named = OPEN[:-1] + ', "llm_judge_model": "j", "llm_judge_base_url": "' + endpoint.url + '"}'
-    asked = env("vf-eval", "bixbench", "-a", named, "-r", "1", "--run-id", "s")
-    assert f"the judge of open answers is j at {endpoint.url}" in asked.err
+    judge_args = (
+        OPEN[:-1] + ', "llm_judge_model": "j", "llm_judge_base_url": "' + endpoint.url + '"}'
+    )
+    judged_run = env("vf-eval", "bixbench", "-a", judge_args, "-r", "1", "--run-id", "s")
+    assert f"the judge of open answers is j at {endpoint.url}" in judged_run.err
 
 
 def test_exact_comparison_that_was_asked_for_asks_no_judge(
@@ -197,10 +199,10 @@ def test_a_judge_named_later_takes_the_place_of_exact_comparison(
     env: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultyEndpoint(Plan(answers="some prose of 5 or 6 words")) as candidate:
-        where = ("-b", candidate.url, "-r", "1", "--json", "--run-id", "r")
-        first = env("vf-eval", "bixbench", "-a", OPEN, *where)
-    assert "OPENAI_API_KEY is not set, so there is no judge" in first.err
-    assert first.json["benchmarks"][0]["metrics"]["accuracy"]["value"] == 0
+        model_flags = ("-b", candidate.url, "-r", "1", "--json", "--run-id", "r")
+        exact_run = env("vf-eval", "bixbench", "-a", OPEN, *model_flags)
+    assert "OPENAI_API_KEY is not set, so there is no judge" in exact_run.err
+    assert exact_run.json["benchmarks"][0]["metrics"]["accuracy"]["value"] == 0
     with FaultyEndpoint(Plan(answers="<grade>correct</grade>")) as judge:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
         judged = env("judge", "r", "--model", "j", "--api-url", judge.url, "--json", "-q")
@@ -248,7 +250,7 @@ def test_any_benchmark_can_be_named(env: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (("bixbnech",), "unknown benchmark 'bixbnech' (did you mean 'bixbench'?)"),
         (("bixbench", "-a", "{"), "-a is not valid JSON"),
@@ -257,10 +259,10 @@ def test_any_benchmark_can_be_named(env: Keju) -> None:
         (("bixbench", "-r", "0"), "repeats: input should be greater than 0"),
     ],
 )
-def test_mistakes_are_one_line(env: Keju, argv: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_one_line(env: Keju, argv: tuple[str, ...], message: str) -> None:
     ran = env("vf-eval", *argv)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert len(ran.err.splitlines()) == 1
 
 
@@ -288,7 +290,7 @@ def test_a_run_is_not_graded_against_other_data(
     write(tmp_path / "data" / "bixbench" / "BixBench_v1.5.jsonl", changed)
     judged = env("judge", "r", "--model", "j", "--api-url", endpoint.url)
     resumed = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--run-id", "r")
-    for refused in (judged, resumed):
-        assert refused.code == 2
-        assert "run 'r' has other settings (bixbench data BixBench_v1.5.jsonl: " in refused.err
+    for refusal in (judged, resumed):
+        assert refusal.code == 2
+        assert "run 'r' has other settings (bixbench data BixBench_v1.5.jsonl: " in refusal.err
     assert Path("runs/r/results.json").read_bytes() == before

@@ -24,9 +24,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return folders
 
 
-def evaluate(keju: Keju, *more: str) -> None:
+def evaluate(keju: Keju, *flags: str) -> None:
     words = ("-m", "scripted", "--datasets", "demo", "--limit", "1", "-q", "--no-report")
-    assert keju("eval", *words, "--run-id", "tuesday", *more).code == 0
+    assert keju("eval", *words, "--run-id", "tuesday", *flags).code == 0
 
 
 def test_a_run_is_named_by_its_id_or_its_folder(keju: Keju, served: list[Path]) -> None:

@@ -66,10 +66,10 @@ def test_a_plan_of_another_process_is_followed_to_its_end(
     assert low < 0.25 < high
     assert (lines["p--good--north"]["model"], lines["p--good--north"]["exam"]) == ("good", "north")
     before = snapshot(tmp_path / "runs")
-    shown = keju("watch", "p")
-    assert shown.code == 0
-    assert "p--good--east" in shown.out
-    assert "4 of 4 runs over, 160/160 answers" in shown.out
+    output = keju("watch", "p")
+    assert output.code == 0
+    assert "p--good--east" in output.out
+    assert "4 of 4 runs over, 160/160 answers" in output.out
     assert snapshot(tmp_path / "runs") == before, "nothing is written"
     assert not {"oldest", "pause", "why", "was_complete"} & {*lines["p--good--east"]}, (
         "nobody can know"
@@ -126,8 +126,8 @@ def test_requests_without_a_reply_are_no_speed(keju: Keju) -> None:
     manifest.write_text(json.dumps(stored | {"complete": False}))
     journal = Path("runs/r/records.jsonl")
     journal.write_text("")
-    with journal.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with journal.open() as locked_journal:
+        fcntl.flock(locked_journal, fcntl.LOCK_EX)
         line = keju("watch", "r", "--once", "--json").json["runs"][0]
     assert (line["state"], line["in_flight"]) == ("running", 8)
     assert (line["speed"], line["left"]) == (0.0, None)
@@ -138,8 +138,8 @@ def test_what_is_not_there_is_one_line(keju: Keju) -> None:
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
     Path("runs").mkdir()
-    nothing = keju("watch", "--json")
-    assert (nothing.code, nothing.json) == (0, {"running": 0, "runs": []})
+    no_runs = keju("watch", "--json")
+    assert (no_runs.code, no_runs.json) == (0, {"running": 0, "runs": []})
     assert "no run is active" in keju("watch").out
 
 
@@ -147,8 +147,8 @@ def test_events_and_watch_agree(keju: Keju, asking: Asking, exams: list[str]) ->
     with FaultyEndpoint(asking.plan()) as endpoint:
         words = ("eval", "-m", "poor", "--api-url", endpoint.url, "--run-id", "r", "-q")
         assert keju(*words, "--datasets", exams[0], "--events", "e.jsonl").code == 0
-    told = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
+    events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
     line = keju("watch", "r", "--json").json["runs"][0]
-    last = [each for each in told if each["event"] == "progress"][-1]
-    assert line["score"] == last["exams"][0]["score"]
-    assert (line["requests"], line["done"]) == (last["requests"], last["done"])
+    progress = [event for event in events if event["event"] == "progress"][-1]
+    assert line["score"] == progress["exams"][0]["score"]
+    assert (line["requests"], line["done"]) == (progress["requests"], progress["done"])

@@ -21,9 +21,9 @@ DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--
 
 
 def test_one_is_said_as_one() -> None:
-    one, two = (Notice("damaged_lines", {"lines": lines}).text() for lines in (1, 2))
-    assert one == "1 line of the journal cannot be read: it counts as not asked"
-    assert two == "2 lines of the journal cannot be read: they count as not asked"
+    singular, plural = (Notice("damaged_lines", {"lines": lines}).text() for lines in (1, 2))
+    assert singular == "1 line of the journal cannot be read: it counts as not asked"
+    assert plural == "2 lines of the journal cannot be read: they count as not asked"
     assert "1 题没有预测" in Notice("missing_predictions", {"missing": 1, "whole": 2}).text("zh")
 
 
@@ -63,18 +63,18 @@ def test_names_of_a_list_may_have_blanks(keju: Keju) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "message"),
     [
         (("-o", "a.jsonl", "--format", "csv"), "a.jsonl is named for another format than"),
         (("-o", "a.xlsx"), "a.xlsx: its suffix is of no format that Keju writes"),
     ],
 )
 def test_a_file_that_is_named_for_another_format_is_refused(
-    keju: Keju, argv: tuple[str, ...], told: str
+    keju: Keju, argv: tuple[str, ...], message: str
 ) -> None:
     keju(*DEMO, "--run-id", "r")
     ran = keju("export", "r", *argv)
-    assert (ran.code, told in ran.err, Path(argv[1]).exists()) == (2, True, False)
+    assert (ran.code, message in ran.err, Path(argv[1]).exists()) == (2, True, False)
 
 
 def test_the_suffix_of_a_file_is_its_format(keju: Keju) -> None:
@@ -92,11 +92,11 @@ def test_a_run_with_flags_of_an_exam_says_what_to_give(keju: Keju) -> None:
     assert ran.code == 2
     words = shlex.split(ran.err.strip().rpartition("such as ")[2])
     assert keju("show", "r", *words).code == 0
-    told = keju("show", "nonsense", "--work-dir", "kept").err
-    assert "unknown benchmark 'nonsense'" in told
-    assert told.endswith("; no run in kept has this name either\n")
-    told = keju("show", "nonsense", "--language", "zh").err
-    assert told.endswith("；runs 中也没有这个名字的运行\n")
+    error = keju("show", "nonsense", "--work-dir", "kept").err
+    assert "unknown benchmark 'nonsense'" in error
+    assert error.endswith("; no run in kept has this name either\n")
+    error = keju("show", "nonsense", "--language", "zh").err
+    assert error.endswith("；runs 中也没有这个名字的运行\n")
 
 
 def test_warnings_name_the_run_itself(keju: Keju, data_dir: Path, tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_nobody_was_asked_for_a_file_of_predictions(keju: Keju) -> None:
 
 
 def test_a_short_run_took_some_time(keju: Keju) -> None:
-    shown = keju(*DEMO, "--run-id", "r").out
-    assert "12 requests (0 of them retries)" in shown
-    assert " 0 s for the whole run" not in shown
+    output = keju(*DEMO, "--run-id", "r").out
+    assert "12 requests (0 of them retries)" in output
+    assert " 0 s for the whole run" not in output
 
 
 PLUGIN = """
@@ -149,14 +149,14 @@ SUMS = Benchmark(
 
 
 @pytest.mark.parametrize(
-    ("body", "template", "told"),
+    ("body", "template", "message"),
     [
         ("raise ValueError('odd')", "{question}", "(sums_exam.py, line 10): ValueError: odd"),
         ("pass", "{qestion}", "question: unknown placeholder '{qestion}' (did you mean"),
     ],
 )
 def test_a_plug_in_that_is_wrong_is_one_line(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, body: str, template: str, told: str
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, body: str, template: str, message: str
 ) -> None:
     text = PLUGIN.replace("{body}", body).replace("{template}", template)
     names = {"__name__": "sums_exam"}
@@ -164,7 +164,7 @@ def test_a_plug_in_that_is_wrong_is_one_line(
     monkeypatch.setattr(registry, "get", lambda _: names["SUMS"])
     ran = keju("eval", "-m", "scripted", "--datasets", "sums", "-q")
     assert ran.code == 2, ran.err
-    assert told in ran.err
+    assert message in ran.err
     assert len(ran.err.splitlines()) == 1
 
 
@@ -177,8 +177,8 @@ def test_the_terminal_speaks_chinese_and_documents_stay_english(
         assert words in ran.out
     wrong = keju("eval", "-m", "scripted", "--datasets", "demoo")
     assert wrong.err == "keju: 错误：未知的考试“demoo”（是否指“demo”？）\n"
-    told = keju("eval", "-m", "scripted", "--datasets", "demoo", "--json").json["error"]
-    assert told["message"] == "unknown benchmark 'demoo' (did you mean 'demo'?)"
+    error_document = keju("eval", "-m", "scripted", "--datasets", "demoo", "--json").json["error"]
+    assert error_document["message"] == "unknown benchmark 'demoo' (did you mean 'demo'?)"
     (entry,) = keju("score", "a", "--json").json["benchmarks"]
     assert all(warning.isascii() for warning in entry["warnings"])
 
@@ -201,9 +201,9 @@ def test_commands_speak_chinese_throughout(keju: Keju, tmp_path: Path) -> None:
     ):
         ran = keju(*words, "--language", "zh")
         assert ran.code == 0, (words, ran.err)
-        told = ran.out + ran.err
-        assert not ENGLISH & set(told.replace(str(tmp_path), "").split()), told
-        assert any("\u4e00" <= character <= "\u9fff" for character in told), words
+        output = ran.out + ran.err
+        assert not ENGLISH & set(output.replace(str(tmp_path), "").split()), output
+        assert any("\u4e00" <= character <= "\u9fff" for character in output), words
 
 
 def test_what_is_missing_is_not_called_wrong(keju: Keju) -> None:
@@ -212,22 +212,24 @@ def test_what_is_missing_is_not_called_wrong(keju: Keju) -> None:
 
 
 def test_exams_are_listed_in_the_language_of_the_terminal(keju: Keju) -> None:
-    told = keju("list", "benchmarks", "--language", "zh").out
+    table = keju("list", "benchmarks", "--language", "zh").out
     for name in registry.names():
-        (line,) = (line for line in told.splitlines() if line.startswith(f"{name} "))
+        (line,) = (line for line in table.splitlines() if line.startswith(f"{name} "))
         assert any("\u4e00" <= character <= "\u9fff" for character in line), line
-    listed = keju("list", "benchmarks", "--language", "zh", "--json").json["benchmarks"]
-    assert listed[-1]["about"].startswith("generated reasoning questions")
+    benchmarks = keju("list", "benchmarks", "--language", "zh", "--json").json["benchmarks"]
+    assert benchmarks[-1]["about"].startswith("generated reasoning questions")
 
 
-@pytest.mark.parametrize("what", ["protocols", "subsets", "models", "readers"])
+@pytest.mark.parametrize("list_kind", ["protocols", "subsets", "models", "readers"])
 def test_what_is_listed_is_described_in_the_language_of_the_terminal(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, what: str
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, list_kind: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    table, english = (keju("list", what, "--language", each).out for each in ("zh", "en"))
-    told = keju("list", what, "--language", "zh", "--json").json[what]
-    described = [row["about"] for row in told if row["about"]]
+    table, english = (
+        keju("list", list_kind, "--language", language).out for language in ("zh", "en")
+    )
+    rows = keju("list", list_kind, "--language", "zh", "--json").json[list_kind]
+    described = [row["about"] for row in rows if row["about"]]
     assert described
     for about in described:  # documents stay English
         assert about in english
@@ -236,9 +238,9 @@ def test_what_is_listed_is_described_in_the_language_of_the_terminal(
 
 def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju: Keju) -> None:
     words = ("doctor", "-m", "scripted", "--language", "zh", "--data-dir", ".")
-    listed = [row["name"] for row in keju(*words, "--json").json["checks"]]
+    check_names = [row["name"] for row in keju(*words, "--json").json["checks"]]
     english = {"extra data", "gpu", "data folder", "hub modelscope", "sandbox bwrap", "model"}
-    assert english <= {*listed}, listed
+    assert english <= {*check_names}, check_names
     table = keju(*words).out
     for name in (
         "GPU",
@@ -255,7 +257,7 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "message"),
     [
         ("eval -m scripted --datasets bbh", "没有 bbh 的数据：没有从数据站下载过；"),
         ("eval -m scripted --datasets bbh --data-dir .", "：. 中没有文件夹“bbh”，没有从数据站"),
@@ -273,7 +275,7 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
     ],
 )
 def test_reasons_are_told_in_the_language_of_the_terminal(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch, argv: str, told: str
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, argv: str, message: str
 ) -> None:
     monkeypatch.setattr("keju.models.llama.model.find_spec", lambda _: None)
     row = '{"subset": "word_sorting", "index": 0, "output": "(A)"}\n'
@@ -285,16 +287,19 @@ def test_reasons_are_told_in_the_language_of_the_terminal(
     monkeypatch.delenv("KEJU_DATA_DIR", raising=False)
     ran = keju(*argv.split(), "--language", "zh")
     assert ran.code != 0
-    assert told in ran.err
+    assert message in ran.err
 
 
 def test_a_run_that_grows_says_so_in_the_language_of_the_terminal(keju: Keju) -> None:
     assert keju(*DEMO, "--run-id", "r").code == 0
-    more = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "3", "--run-id", "r")
-    assert "运行继续（limit：已存 2，现为 3）" in keju(*more, "--dry-run", "--language", "zh").out
-    told = keju(*more, "--dry-run", "--language", "zh", "--json").json["notices"]
-    assert told[0]["values"]["differences"] == "limit: stored 2, asked 3"
-    assert "运行继续（limit：已存 2，现为 3）" in keju(*more, "--language", "zh").err
+    grown_eval = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "3", "--run-id", "r")
+    assert (
+        "运行继续（limit：已存 2，现为 3）"
+        in keju(*grown_eval, "--dry-run", "--language", "zh").out
+    )
+    notices = keju(*grown_eval, "--dry-run", "--language", "zh", "--json").json["notices"]
+    assert notices[0]["values"]["differences"] == "limit: stored 2, asked 3"
+    assert "运行继续（limit：已存 2，现为 3）" in keju(*grown_eval, "--language", "zh").err
 
 
 def test_weights_are_described_in_the_language_of_the_terminal(keju: Keju) -> None:
@@ -304,8 +309,8 @@ def test_weights_are_described_in_the_language_of_the_terminal(keju: Keju) -> No
 
 
 def test_tokens_have_one_name_in_chinese(keju: Keju) -> None:
-    told = keju(*DEMO, "--dry-run", "--language", "zh").out
-    assert "输入词元" in told
+    output = keju(*DEMO, "--dry-run", "--language", "zh").out
+    assert "输入词元" in output
     for text in catalogue("zh").values():
         assert " token" not in re.sub(r"--?[a-z_-]*tokens?", "", text), text
 
@@ -336,43 +341,67 @@ def test_a_setting_out_of_range_is_refused_in_the_language_of_the_terminal(
 
 
 def test_commands_on_a_page_name_the_run_as_the_terminal_does(keju: Keju) -> None:
-    sat = ("eval", "-m", "scripted", "--datasets", "demo", "--run-id", "r", "-q", "--repeats", "9")
-    out = keju(*sat, "--work-dir", "demo").out
+    eval_words = (
+        "eval",
+        "-m",
+        "scripted",
+        "--datasets",
+        "demo",
+        "--run-id",
+        "r",
+        "-q",
+        "--repeats",
+        "9",
+    )
+    out = keju(*eval_words, "--work-dir", "demo").out
     page = html.unescape(Path("demo/r/report.html").read_text("utf-8"))
-    told = set(re.findall(r"<code>(keju [^<]*)</code>", page))
-    told |= {
+    commands = set(re.findall(r"<code>(keju [^<]*)</code>", page))
+    commands |= {
         line.split("  #")[0].strip() for line in out.splitlines() if line.startswith("  keju ")
     }
-    assert any("--full-text" in command for command in told)
-    for command in told:
+    assert any("--full-text" in command for command in commands)
+    for command in commands:
         assert "demo/r" in shlex.split(command), command
         assert keju(*shlex.split(command)[1:]).code == 0, command
 
 
 def test_a_run_that_is_resumed_is_named_as_at_first(keju: Keju) -> None:
-    sat = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "2", "--run-id", "c1", "-q")
-    first = keju(*sat).out
-    again = keju("eval", "--config", "runs/c1/manifest.json", "--resume", "-q").out
-    for out in (first, again):
-        told = [line.strip() for line in out.splitlines() if line.startswith("  keju ")]
-        assert {shlex.split(line)[2] for line in told} == {"c1"}
+    eval_words = (
+        "eval",
+        "-m",
+        "scripted",
+        "--datasets",
+        "demo",
+        "--limit",
+        "2",
+        "--run-id",
+        "c1",
+        "-q",
+    )
+    first_output = keju(*eval_words).out
+    resumed_output = keju("eval", "--config", "runs/c1/manifest.json", "--resume", "-q").out
+    for out in (first_output, resumed_output):
+        commands = [line.strip() for line in out.splitlines() if line.startswith("  keju ")]
+        assert {shlex.split(line)[2] for line in commands} == {"c1"}
 
 
 def test_lines_in_chinese_have_its_punctuation(keju: Keju) -> None:
     evaluate = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "6", "--language", "zh")
-    one, two = (
+    plain_run, dry_run = (
         keju(*evaluate, "--run-id", run, "--seed", seed) for run, seed in (("a", "1"), ("b", "2"))
     )
-    assert "36/36（100 %），准确率 " in one.err
-    assert re.search(r"（微平均）：[\d.]+ %（95 % 置信区间 [\d.–]+），n 36；区间方法：", one.out)
+    assert "36/36（100 %），准确率 " in plain_run.err
+    assert re.search(
+        r"（微平均）：[\d.]+ %（95 % 置信区间 [\d.–]+），n 36；区间方法：", plain_run.out
+    )
     commands = (
         "compare a b", "gate a --baseline b --margin 0.05", "gate a --at-least 0.5", "audit a",
         "audit a b", "list protocols", "score a --reader none", "import none.json",
         "eval -m scripted --datasets demo --sample none", "export a --format none", "data",
     )  # fmt: skip
     ran = [keju(*argv.split(), "--language", "zh") for argv in commands]
-    for each in (one, two, *ran):
-        for line in (each.out + each.err).splitlines():
+    for ran_command in (plain_run, dry_run, *ran):
+        for line in (ran_command.out + ran_command.err).splitlines():
             assert not HALF_WIDTH.search(line.removeprefix(PROGRAM)), line
     assert "必须是“first”、“random”、" in ran[-3].err
 
@@ -393,16 +422,20 @@ def test_times_in_chinese_have_its_units(keju: Keju, tmp_path: Path) -> None:
         line.pop("crc", None)
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     ran.append(keju("plan", "demo", "--pilot", "a", *chinese))
-    for each in ran:
-        assert each.code == 0, each.err
-        assert not LATIN_UNITS.search(each.out + each.err), each.out + each.err
+    for ran_command in ran:
+        assert ran_command.code == 0, ran_command.err
+        assert not LATIN_UNITS.search(ran_command.out + ran_command.err), (
+            ran_command.out + ran_command.err
+        )
     assert re.search(r"已用时间 [\d.]+ 秒", ran[0].err)
     assert re.search(r"整次运行 [\d.]+ 秒", ran[0].out)
     assert re.search(r"\n时间 +\d+ 分钟 \d+ 秒 ", ran[-1].out)
     assert "Time" not in ran[-1].out
     page = (tmp_path / "runs" / "a" / "report.html").read_text("utf-8")
-    shown = re.sub(r'<style.*?</style>|<span lang="en">.*?</span>', "", page, flags=re.DOTALL)
-    assert not LATIN_UNITS.search(shown)
+    visible_page = re.sub(
+        r'<style.*?</style>|<span lang="en">.*?</span>', "", page, flags=re.DOTALL
+    )
+    assert not LATIN_UNITS.search(visible_page)
 
 
 def test_the_row_of_a_file_is_said_in_the_language_of_the_terminal(
@@ -424,5 +457,5 @@ def test_a_fact_is_named_without_stray_blanks_in_chinese() -> None:
         "until_baseline_unlike_plainly",
         "run_made_with_other",
     ):
-        told = text_of(code, values | {"fact": fact}, "zh")
-        assert "：设置 few_shot_num" in told
+        sentence = text_of(code, values | {"fact": fact}, "zh")
+        assert "：设置 few_shot_num" in sentence

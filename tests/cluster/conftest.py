@@ -30,9 +30,9 @@ PATIENCE = 120.0
 @pytest.fixture(scope="session")
 def python() -> str:
     """A Python that has Ray."""
-    named = os.environ.get("KEJU_TEST_RAY")
-    if named:
-        return str(Path(named, "bin", "python"))
+    environment = os.environ.get("KEJU_TEST_RAY")
+    if environment:
+        return str(Path(environment, "bin", "python"))
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: run make test-ray")
     return sys.executable
@@ -99,10 +99,10 @@ def wait_until(true: Callable[[], bool]) -> None:
 def clean() -> dict[str, str]:
     """The environment without settings of Keju and of Ray."""
     names = ("KEJU_", "OPENAI_", "ANTHROPIC_", "RAY_")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(names)}
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(names)}
     if cache := os.environ.get("KEJU_CACHE_DIR"):
-        kept["KEJU_CACHE_DIR"] = cache
-    return kept
+        environ["KEJU_CACHE_DIR"] = cache
+    return environ
 
 
 class Raylets:
@@ -137,7 +137,7 @@ class Raylets:
         )
         errors.close()
         try:
-            self.told: dict[str, Any] = self._hear()
+            self.cluster_state: dict[str, Any] = self._hear()
         except BaseException:
             self._process.kill()
             self._process.communicate()
@@ -152,7 +152,7 @@ class Raylets:
     @property
     def address(self) -> str:
         """Where drivers join."""
-        return str(self.told["address"])
+        return str(self.cluster_state["address"])
 
     def ask(self, word: str) -> Any:
         """Have the process do something."""
@@ -163,15 +163,15 @@ class Raylets:
 
     def add(self) -> None:
         """Add a node."""
-        self.told = self.ask("add")
+        self.cluster_state = self.ask("add")
 
     def alive(self) -> list[int]:
         """The raylets that live, the head's apart."""
-        return [pid for pid in self.told["raylets"] if Path(f"/proc/{pid}").exists()]
+        return [pid for pid in self.cluster_state["raylets"] if Path(f"/proc/{pid}").exists()]
 
     def actors(self, of: int | None = None) -> list[int]:
         """The processes of Keju's actors: all, or those of one raylet."""
-        raylets = [of] if of else [*self.alive(), self.told["head"]]
+        raylets = [of] if of else [*self.alive(), self.cluster_state["head"]]
         return [pid for raylet in raylets for pid in children(raylet, "ray::KejuActor")]
 
     def kill_node(self, raylet: int) -> None:
@@ -197,16 +197,16 @@ def with_signal(pid: int, number: signal.Signals) -> None:
 
 def children(parent: int, title: str = "") -> list[int]:
     """The children of a process whose command begins with `title`."""
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            own = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            parent_pid = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             command = (folder / "cmdline").read_bytes().decode("utf-8", "replace")
         except OSError:
             continue
-        if own == parent and command.startswith(title):
-            found.append(int(folder.name))
-    return found
+        if parent_pid == parent and command.startswith(title):
+            pids.append(int(folder.name))
+    return pids
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def main(count: int) -> None:
     def pids(kind: str, node: Any) -> Any:
         return node.all_processes[kind][0].process.pid
 
-    def told() -> dict[str, object]:
+    def state() -> dict[str, object]:
         return {
             "address": cluster.address,
             "raylets": [pids("raylet", node) for node in nodes],
@@ -47,7 +47,7 @@ def main(count: int) -> None:
             "gcs": pids("gcs_server", cluster.head_node),
         }
 
-    say(told())
+    say(state())
     while True:
         ready, _, _ = select.select([0], [], [], 0.1)
         for node in (*nodes, cluster.head_node):
@@ -61,7 +61,7 @@ def main(count: int) -> None:
             break
         if word == "add":
             nodes.append(cluster.add_node(**common))
-            say(told())
+            say(state())
         elif word == "jobs":
             ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
             say(str(ray._private.state.jobs()))

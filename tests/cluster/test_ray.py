@@ -21,20 +21,20 @@ SIZE = 100
 QUESTIONS = 6 * SIZE
 
 
-def answer(asked: EndpointRequest) -> str:
-    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+def answer(request: EndpointRequest) -> str:
+    return f"So the answer is ({'ABCD'[int(draw(request.text) * 4)]})."
 
 
 def plan(latency: float = 0.0, **faults: float) -> Plan:
     return Plan(answers=answer, key=KEY, latency=latency, faults=faults)
 
 
-def words(endpoint: FaultyEndpoint, run: str, *more: str, size: int = SIZE) -> list[str]:
+def words(endpoint: FaultyEndpoint, run: str, *flags: str, size: int = SIZE) -> list[str]:
     settings = json.dumps({"demo": {"size": size}})
     return [
         *("eval", "--model", "m", "--api-url", endpoint.url, "--api-key", KEY, "--json", "-q"),
         *("--datasets", "demo", "--dataset-args", settings, "--run-id", run, "--no-report"),
-        *("--retry-interval", "0.05", "--eval-batch-size", "12", *more),
+        *("--retry-interval", "0.05", "--eval-batch-size", "12", *flags),
     ]
 
 
@@ -63,8 +63,8 @@ def hashes(keju: Keju, run: str) -> dict[str, str]:
 
 def cluster_of(keju: Keju, run: str) -> dict[str, Any]:
     manifest = json.loads((keju.folder / "runs" / run / "manifest.json").read_text())
-    told: dict[str, Any] = manifest["sessions"][-1]["cluster"]
-    return told
+    cluster: dict[str, Any] = manifest["sessions"][-1]["cluster"]
+    return cluster
 
 
 def same_as_plain(keju: Keju, endpoint: FaultyEndpoint, ran: Ran, run: str) -> None:
@@ -93,11 +93,11 @@ def test_killed_actors_and_a_killed_node_change_nothing(keju: Keju, raylets: Ray
     with FaultyEndpoint(plan(latency=0.1)) as endpoint:
         child = keju.start(*words(endpoint, "r", *ray(raylets)))
         keju.wait_for_records("r", 30)
-        first, second, *_ = raylets.alive()
-        for pid in raylets.actors(first):
+        first_node, second_node, *_ = raylets.alive()
+        for pid in raylets.actors(first_node):
             with_signal(pid, signal.SIGKILL)
         keju.wait_for_records("r", keju.records("r") + 30)
-        raylets.kill_node(second)
+        raylets.kill_node(second_node)
         ran = keju.finish(child)
         endpoint.plan = plan()
         same_as_plain(keju, endpoint, ran, "r")
@@ -106,9 +106,9 @@ def test_killed_actors_and_a_killed_node_change_nothing(keju: Keju, raylets: Ray
 
 def test_a_killed_driver_goes_on_without_ray_and_with_it(keju: Keju, raylets: Raylets) -> None:
     with FaultyEndpoint(plan(latency=0.1)) as endpoint:
-        for more in (ray(raylets), [], ray(raylets)):
+        for ray_flags in (ray(raylets), [], ray(raylets)):
             before = keju.records("r")
-            child = keju.start(*words(endpoint, "r", *more))
+            child = keju.start(*words(endpoint, "r", *ray_flags))
             keju.wait_for_records("r", before + 30)
             child.send_signal(signal.SIGKILL)
             child.communicate()
@@ -124,8 +124,8 @@ def test_what_hangs_is_found_and_replaced(keju: Keju, raylets: Raylets) -> None:
         child = keju.start(*words(endpoint, "r", *ray(raylets, patience=8)))
         try:
             keju.wait_for_records("r", 30)
-            first, second, *_ = raylets.alive()
-            stopped += [*raylets.actors(first)[:1], second]  # a worker, and a node
+            first_node, second_node, *_ = raylets.alive()
+            stopped += [*raylets.actors(first_node)[:1], second_node]  # a worker, and a node
             for pid in stopped:
                 with_signal(pid, signal.SIGSTOP)
             ran = keju.finish(child)
@@ -134,7 +134,7 @@ def test_what_hangs_is_found_and_replaced(keju: Keju, raylets: Raylets) -> None:
                 with_signal(pid, signal.SIGCONT)
         endpoint.plan = plan()
         same_as_plain(keju, endpoint, ran, "r")
-    raylets.kill_node(second)  # Ray has given it up
+    raylets.kill_node(second_node)  # Ray has given it up
     assert cluster_of(keju, "r")["lost"] >= 1
 
 
@@ -171,14 +171,24 @@ def test_ctrl_c_drains_and_the_second_one_ends(keju: Keju, raylets: Raylets) -> 
 
 
 def test_a_cluster_that_is_not_there_is_refused_in_one_line(keju: Keju, raylets: Raylets) -> None:
-    given = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--executor", "ray", "--json")
+    arguments = (
+        "eval",
+        "-m",
+        "scripted",
+        "--datasets",
+        "demo",
+        "-q",
+        "--executor",
+        "ray",
+        "--json",
+    )
     patience = ("--ray", "patience=20")
     nobody = ("--ray-address", "127.0.0.1:6399")
-    other = {"RAY_AUTH_TOKEN_PATH": "", "RAY_AUTH_TOKEN": "f" * 64}
+    wrong_token = {"RAY_AUTH_TOKEN_PATH": "", "RAY_AUTH_TOKEN": "f" * 64}
     for ran in (
-        keju(*given, *patience, *nobody),
-        keju(*given, *patience, RAY_ADDRESS="127.0.0.1:6399"),
-        keju(*given, *patience, "--ray-address", raylets.address, **other),
+        keju(*arguments, *patience, *nobody),
+        keju(*arguments, *patience, RAY_ADDRESS="127.0.0.1:6399"),
+        keju(*arguments, *patience, "--ray-address", raylets.address, **wrong_token),
     ):
         assert ran.code == 2, ran.err
         assert ran.json["error"]["code"] == "ray_no_cluster"
@@ -194,7 +204,7 @@ def test_the_loss_of_the_head_loses_no_line(python: str, tmp_path: Path) -> None
             short = {"RAY_gcs_rpc_server_reconnect_timeout_s": "2"}
             child = keju.start(*words(endpoint, "r", *ray(raylets)), **short)
             keju.wait_for_records("r", 20)
-            with_signal(raylets.told["gcs"], signal.SIGKILL)
+            with_signal(raylets.cluster_state["gcs"], signal.SIGKILL)
             ran = keju.finish(child)
             assert ran.code != 0 or ran.json["benchmarks"][0]["n"] == QUESTIONS
             endpoint.plan = plan()
@@ -220,39 +230,41 @@ def test_local_models_on_a_cluster(place: str, keju: Keju, raylets: Raylets, pyt
         "--json",
     ]
     common += ["--dataset-args", json.dumps({"demo": {"size": 3}})]
-    where = ray(raylets) if place == "cluster" else ["--executor", "ray", "--ray-address", "local"]
+    ray_flags = (
+        ray(raylets) if place == "cluster" else ["--executor", "ray", "--ray-address", "local"]
+    )
     around = {"KEJU_TEST_MARK": f"mark-{place}"}
-    ran = keju(*common, "--run-id", "r", *where, **around)
+    ran = keju(*common, "--run-id", "r", *ray_flags, **around)
     assert ran.code == 0, ran.err
     assert ran.err == ""
     plain = keju(*common, "--run-id", "plain")
     assert ran.json["benchmarks"][0]["n"] == plain.json["benchmarks"][0]["n"] == 18
-    there, here = records(keju, "r"), records(keju, "plain")
+    ray_records, plain_records = records(keju, "r"), records(keju, "plain")
     assert hashes(keju, "r") == hashes(keju, "plain")
-    for key, record in there.items():
-        gaps = gap(record), gap(here[key])
-        if record.readings[0].answer.value != here[key].readings[0].answer.value:
+    for key, record in ray_records.items():
+        gaps = gap(record), gap(plain_records[key])
+        if record.readings[0].answer.value != plain_records[key].readings[0].answer.value:
             assert min(gaps) < 1e-3
-    told = cluster_of(keju, "r")
-    assert told["lost"] == 0
-    assert told["actors"] == (3 if place == "cluster" else 1)
+    cluster = cluster_of(keju, "r")
+    assert cluster["lost"] == 0
+    assert cluster["actors"] == (3 if place == "cluster" else 1)
     if place == "local":  # nothing is left of it
         wait_until(lambda: not marked(around["KEJU_TEST_MARK"]))
 
 
 def gap(record: Record) -> float:
     """Between the likeliest label and the next."""
-    first, second, *_ = sorted((record.reply.label_logprobs or {}).values(), reverse=True)
-    return first - second
+    best_value, next_value, *_ = sorted((record.reply.label_logprobs or {}).values(), reverse=True)
+    return best_value - next_value
 
 
 def marked(mark: str) -> list[int]:
     """The processes that have a word in their environment."""
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
+                pids.append(int(folder.name))
         except OSError:
             continue
-    return found
+    return pids

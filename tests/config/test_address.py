@@ -9,7 +9,7 @@ from keju.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("given", "chat"),
+    ("url", "chat"),
     [
         ("http://localhost:8000", "http://localhost:8000/v1/chat/completions"),
         ("http://localhost:8000/", "http://localhost:8000/v1/chat/completions"),
@@ -25,21 +25,21 @@ from keju.errors import ConfigError
         ("http://[::1]:8000", "http://[::1]:8000/v1/chat/completions"),
     ],
 )
-def test_route(given: str, chat: str) -> None:
-    address = parse_address(given)
+def test_route(url: str, chat: str) -> None:
+    address = parse_address(url)
     assert address.route("chat") == chat
     assert address.route("completion") == chat.replace("/chat/completions", "/completions")
     assert address.models == chat.replace("/chat/completions", "/models")
 
 
 @pytest.mark.parametrize(
-    "given", ["localhost:8000", "localhost:8000/v1", "", "ftp://h/v1", "http://", "http://h:port/"]
+    "url", ["localhost:8000", "localhost:8000/v1", "", "ftp://h/v1", "http://", "http://h:port/"]
 )
-def test_what_is_no_url_is_refused_in_one_line(given: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_address(given)
-    assert "\n" not in str(caught.value)
-    assert "api_url" in str(caught.value)
+def test_what_is_no_url_is_refused_in_one_line(url: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_address(url)
+    assert "\n" not in str(error.value)
+    assert "api_url" in str(error.value)
 
 
 def test_credentials_are_not_shown() -> None:
@@ -55,16 +55,16 @@ def test_secrets_of_a_url_are_known_as_typed_and_as_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["http://user:hidden@h:hidden/v1", "http://hidden@\u2100/v1", "http://[hidden/"]
+    "url", ["http://user:hidden@h:hidden/v1", "http://hidden@\u2100/v1", "http://[hidden/"]
 )
-def test_what_is_no_url_is_refused_without_showing_it(given: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_address(given)
-    assert "hidden" not in str(caught.value)
+def test_what_is_no_url_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_address(url)
+    assert "hidden" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("url", "stripped"),
     [
         ("http://localhost:8000/v1", "http://localhost:8000/v1"),
         (" https://user:hidden@h:99/v1?key=hidden#hidden ", "https://h:99/v1"),
@@ -77,5 +77,5 @@ def test_what_is_no_url_is_refused_without_showing_it(given: str) -> None:
         ("", ""),
     ],
 )
-def test_a_url_is_shown_without_its_secrets(given: str, shown: str) -> None:
-    assert strip_credentials(given) == shown
+def test_a_url_is_shown_without_its_secrets(url: str, stripped: str) -> None:
+    assert strip_credentials(url) == stripped

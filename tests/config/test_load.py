@@ -119,10 +119,10 @@ def test_openai_variables_stand_between_the_file_and_the_flags(tmp_path: Path) -
     assert config.api_url == "http://shared/v1"
     assert config.api_key is not None
     assert config.api_key.get_secret_value() == "shared"
-    own = load({"api_url": "http://own/v1", "api_key": "own"}, environ=environ)
-    assert own.api_url == "http://own/v1"
-    more = load(environ=environ | {"KEJU_API_URL": "http://keju/v1"})
-    assert more.api_url == "http://keju/v1"
+    explicit = load({"api_url": "http://own/v1", "api_key": "own"}, environ=environ)
+    assert explicit.api_url == "http://own/v1"
+    keju_variable = load(environ=environ | {"KEJU_API_URL": "http://keju/v1"})
+    assert keju_variable.api_url == "http://keju/v1"
 
 
 def test_a_manifest_outranks_the_environment(tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_a_local_model_leaves_out_the_endpoint_of_a_weaker_source(
 ) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(ENDPOINT_FILE)
-    said: list[str] = []
+    lines: list[str] = []
     config = settings.load(
-        path, overrides, flags, environ, idle=settings_without_effect, say=said.append
+        path, overrides, flags, environ, idle=settings_without_effect, say=lines.append
     )
     assert (config.api_url, config.api_key, config.ca_file, config.headers) == (
         None,
@@ -177,24 +177,24 @@ def test_a_local_model_leaves_out_the_endpoint_of_a_weaker_source(
         {},
     )
     assert config.generation_config == GenerationConfig(temperature=0.5)
-    told = [line for line in said if "left out" in line]
+    left_out = [line for line in lines if "left out" in line]
     names = "api_url, api_key, ca_file, headers, generation_config.extra_headers"
-    assert told == [f"keju: {names} of {path} left out: no effect on model 'embedded'"]
+    assert left_out == [f"keju: {names} of {path} left out: no effect on model 'embedded'"]
 
 
 def test_settings_of_a_local_model_are_left_out_for_one_at_an_endpoint(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("model: embedded\ndatasets: [demo]\nmodel_args: {n_ctx: 512}\n")
-    said: list[str] = []
+    lines: list[str] = []
     flags = {"model": "m", "api_url": "http://own/v1"}
-    config = settings.load(path, (), flags, {}, idle=settings_without_effect, say=said.append)
+    config = settings.load(path, (), flags, {}, idle=settings_without_effect, say=lines.append)
     assert (config.model_args, config.api_url) == ({}, "http://own/v1")
-    assert said == [f"keju: model_args of {path} left out: no effect on model 'm'"]
-    kept = settings.load(
-        path, (), {"model": "gguf:x"}, {}, idle=settings_without_effect, say=said.append
+    assert lines == [f"keju: model_args of {path} left out: no effect on model 'm'"]
+    local_config = settings.load(
+        path, (), {"model": "gguf:x"}, {}, idle=settings_without_effect, say=lines.append
     )
-    assert kept.model_args == {"n_ctx": 512}
-    assert len(said) == 1
+    assert local_config.model_args == {"n_ctx": 512}
+    assert len(lines) == 1
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_mapping_flags_take_json_and_pairs(text: str, expected: dict[str, Any] |
 )
 def test_messages_have_the_whole_path(flags: dict[str, Any], message: str) -> None:
     """Once, whether the settings are loaded or given to the class itself."""
-    for make in (load, lambda given: TaskConfig(**(BASE | given))):
+    for make in (load, lambda values: TaskConfig(**(BASE | values))):
         with pytest.raises(ConfigError) as raised:
             make(flags)
         assert str(raised.value).startswith(message)
@@ -302,15 +302,15 @@ def test_messages_have_the_whole_path(flags: dict[str, Any], message: str) -> No
 def test_settings_inside_settings_can_be_made_alone() -> None:
     with pytest.raises(ConfigError, match=r"^temperature: input should be a finite number$"):
         GenerationConfig(temperature=float("inf"))
-    made = load({"generation_config": GenerationConfig(temperature=0.5)})
-    assert made.generation_config.temperature == 0.5
+    config = load({"generation_config": GenerationConfig(temperature=0.5)})
+    assert config.generation_config.temperature == 0.5
 
 
 @pytest.mark.parametrize(
-    ("given", "limit"), [(1, 1), (1.0, 1), ("5", 5), (0.5, 0.5), ("0.5", 0.5), (None, None)]
+    ("value", "limit"), [(1, 1), (1.0, 1), ("5", 5), (0.5, 0.5), ("0.5", 0.5), (None, None)]
 )
-def test_limit(given: object, limit: object) -> None:
-    assert load({"limit": given}).limit == limit
+def test_limit(value: object, limit: object) -> None:
+    assert load({"limit": value}).limit == limit
 
 
 def test_secrets_are_in_no_message() -> None:
@@ -335,7 +335,7 @@ def test_folders_of_small_commands() -> None:
 def test_a_variable_and_a_file_that_differ_are_told(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("model: scripted\ndatasets: demo\ndata_dir: /nope\nseed: 5\n")
-    told: list[str] = []
+    lines: list[str] = []
     environ = {"KEJU_DATA_DIR": "/tmp", "KEJU_SEED": "5"}
-    assert settings.load(file, environ=environ, say=told.append).data_dir == "/tmp"
-    assert told == [f"keju: data_dir of the environment counts, that of {file} does not"]
+    assert settings.load(file, environ=environ, say=lines.append).data_dir == "/tmp"
+    assert lines == [f"keju: data_dir of the environment counts, that of {file} does not"]

@@ -38,7 +38,7 @@ def test_the_page_of_mcpbr_says_what_is_run(seeds: Path) -> None:
 
 
 def test_keys_with_a_meaning_are_honoured() -> None:
-    more = {
+    settings = {
         "provider": "openai",
         "model": "gpt-4.1",
         "max_concurrent": 3,
@@ -50,7 +50,7 @@ def test_keys_with_a_meaning_are_honoured() -> None:
         "random_seed": 7,
         "rate_limit_rpm": 60,
     }
-    config = task(OWN | more)
+    config = task(OWN | settings)
     assert (config.model, config.eval_batch_size) == ("gpt-4.1", 3)
     assert (config.ids, config.budget.cost) == (["bbh_snarks_1"], 2.5)
     assert (config.work_dir, config.seed, config.rpm) == ("out", 7, 60)
@@ -58,8 +58,12 @@ def test_keys_with_a_meaning_are_honoured() -> None:
 
 
 def test_two_servers_side_by_side() -> None:
-    two = {"comparison_mode": True, "mcp_server_a": SERVER, "mcp_server_b": SERVER | {"name": "b"}}
-    config = task({"benchmark": "bbh", "model": "m"} | two)
+    servers = {
+        "comparison_mode": True,
+        "mcp_server_a": SERVER,
+        "mcp_server_b": SERVER | {"name": "b"},
+    }
+    config = task({"benchmark": "bbh", "model": "m"} | servers)
     assert [arm.name for arm in config.arms] == ["mcp_server_a", "mcp_server_b"]
 
 
@@ -159,12 +163,12 @@ def test_numbers_and_switches_of_a_server_are_text() -> None:
         "env": {"PORT": 8080, "ON": True, "X": None},
     }
     (_, arm) = translate({"mcp_server": server}, {}).layer["arms"]
-    (made,) = Arm(**arm).servers
-    assert made.args == ["--port", "8080"]
-    assert made.env == {"PORT": "8080", "ON": "true", "X": None}
+    (server_settings,) = Arm(**arm).servers
+    assert server_settings.args == ["--port", "8080"]
+    assert server_settings.env == {"PORT": "8080", "ON": "true", "X": None}
 
 
 def test_what_is_wrong_with_a_server_is_named_by_the_key_of_the_file() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         translate({"mcp_server": {"command": "c", "scope": "all"}}, {})
-    assert str(caught.value).startswith("mcp_server: scope: ")
+    assert str(error.value).startswith("mcp_server: scope: ")

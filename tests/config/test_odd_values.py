@@ -34,10 +34,10 @@ VALUES = st.recursive(
 YAML = st.text("ab01:-.,[]{}&*!|>%@`'\"#?~=<\n\t \0\ufeff", max_size=60)
 
 
-def told(read: Callable[..., Any], *given: Any, **named: Any) -> str:
+def refusal_of(read: Callable[..., Any], *args: Any, **options: Any) -> str:
     """Why something is refused; a word where it is read."""
     try:
-        read(*given, **named)
+        read(*args, **options)
     except KejuError as error:
         return printable(str(error), one_line=True)  # as the command line prints it
     return "read"
@@ -46,24 +46,24 @@ def told(read: Callable[..., Any], *given: Any, **named: Any) -> str:
 @given(st.sampled_from(sorted(TaskConfig.model_fields)), VALUES)
 def test_any_value_of_any_setting(name: str, value: Any) -> None:
     settings = {"model": "m", "datasets": ["demo"], name: value}
-    assert len(told(TaskConfig, **settings).splitlines()) == 1
+    assert len(refusal_of(TaskConfig, **settings).splitlines()) == 1
 
 
 @given(st.sampled_from(sorted(GenerationConfig.model_fields)), VALUES)
 def test_any_value_of_any_sampling_setting(name: str, value: Any) -> None:
-    assert len(told(GenerationConfig, **{name: value}).splitlines()) == 1
+    assert len(refusal_of(GenerationConfig, **{name: value}).splitlines()) == 1
 
 
 @given(YAML, st.booleans())
 def test_any_text_as_yaml(text: str, as_written: bool) -> None:
-    assert len(told(parse_yaml, text, "here", as_written=as_written).splitlines()) == 1
+    assert len(refusal_of(parse_yaml, text, "here", as_written=as_written).splitlines()) == 1
 
 
 @given(st.text(max_size=40) | YAML)
 def test_any_text_as_a_flag(text: str) -> None:
-    assert told(parse_mapping, text, "--flag")
+    assert refusal_of(parse_mapping, text, "--flag")
 
 
 @given(st.binary(max_size=60), st.sampled_from([TABLE, LOG]))
 def test_any_bytes_as_json(raw: bytes, decoder: Any) -> None:
-    assert len(told(parse_json, raw, decoder).splitlines()) == 1
+    assert len(refusal_of(parse_json, raw, decoder).splitlines()) == 1

@@ -43,16 +43,16 @@ REFUSED = {
 @pytest.mark.parametrize(("pattern", "construct"), REFUSED.items())
 def test_what_needs_more_than_one_pass_is_refused_by_name(pattern: str, construct: str) -> None:
     settings: dict[str, Any] = {"filters": {"regex": f"answer {pattern}"}}
-    with pytest.raises(ConfigError, match=f"cannot hold {construct}") as told:
+    with pytest.raises(ConfigError, match=f"cannot hold {construct}") as error:
         DatasetArgs(**settings)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999}", "a{5000}", "(?:\\w{900}){900}"])
 def test_what_is_no_pattern_or_too_large_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="not a regular expression") as told:
+    with pytest.raises(ValueError, match="not a regular expression") as error:
         SafePattern(pattern)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def expected(pattern: str, text: str) -> list[str]:
@@ -81,13 +81,13 @@ TEXTS = st.text("aAbBc1_ .,\n答案是（）٣é\u3000\x1c", max_size=12)
 def test_a_pattern_reads_what_python_reads(pattern: str, text: str) -> None:
     """Engines go on after an empty match in ways of their own: there the first one counts."""
     try:
-        wanted = expected(pattern, text)
+        matches = expected(pattern, text)
     except re.error:  # a repeat of nothing
         return
     safe = SafePattern(pattern)
-    assert safe.first_match(text) == (wanted[0] if wanted else "")
+    assert safe.first_match(text) == (matches[0] if matches else "")
     if all(match[0] for match in re.finditer(pattern, text)):
-        assert safe.all_matches(text) == wanted
+        assert safe.all_matches(text) == matches
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_settings_of_a_file_and_of_flags_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a: 1\nb: !!bool abc", "here, line 2: this is no bool"),
         ("a: 1\nb: !!int abc", "here, line 2: this is no int"),
@@ -74,10 +74,10 @@ def test_settings_of_a_file_and_of_flags_agree(tmp_path: Path) -> None:
         ("[" * 5000, "here"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(text: str, told: str) -> None:
+def test_what_cannot_be_read_is_told_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_yaml(text, "here")
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
 
 

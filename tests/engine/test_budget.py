@@ -10,7 +10,9 @@ from keju.scores.usage import UnitTokens, UsageMeter
 from keju.types import Usage
 
 
-def spent(requests: int, tokens: int, budget: Budget, price: Price | None = None) -> SpendingMeter:
+def meter_after(
+    requests: int, tokens: int, budget: Budget, price: Price | None = None
+) -> SpendingMeter:
     spending = SpendingMeter(budget, price)
     for _ in range(requests):
         spending.requests += 1
@@ -19,16 +21,16 @@ def spent(requests: int, tokens: int, budget: Budget, price: Price | None = None
 
 
 def test_each_budget_stops_at_its_limit() -> None:
-    assert not spent(9, 10, Budget(requests=10)).exhausted(0, 0)
-    assert "10 requests" in str(spent(10, 10, Budget(requests=10)).exhausted(0, 0))
-    assert "100 tokens" in str(spent(10, 10, Budget(tokens=100)).exhausted(0, 0))
-    assert "2 seconds" in str(spent(1, 1, Budget(seconds=2)).exhausted(0, 2.5))
+    assert not meter_after(9, 10, Budget(requests=10)).exhausted(0, 0)
+    assert "10 requests" in str(meter_after(10, 10, Budget(requests=10)).exhausted(0, 0))
+    assert "100 tokens" in str(meter_after(10, 10, Budget(tokens=100)).exhausted(0, 0))
+    assert "2 seconds" in str(meter_after(1, 1, Budget(seconds=2)).exhausted(0, 2.5))
     price = Price(input=1.0, output=2.0)
-    assert "in cost" in str(spent(10, 100_000, Budget(cost=1.0), price).exhausted(0, 0))
+    assert "in cost" in str(meter_after(10, 100_000, Budget(cost=1.0), price).exhausted(0, 0))
 
 
 def test_what_is_in_flight_counts_against_tokens() -> None:
-    spending = spent(5, 10, Budget(tokens=100))
+    spending = meter_after(5, 10, Budget(tokens=100))
     assert not spending.exhausted(4, 0)
     assert spending.exhausted(5, 0)
 

@@ -38,24 +38,26 @@ def test_concurrency_backs_off_under_overload_and_grows_again() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=500), st.integers(1, 64))
-def test_concurrency_stays_between_one_and_the_users_number(seen: list[bool], most: int) -> None:
-    limit = ConcurrencyLimit(most)
-    for overload in seen:
+def test_concurrency_stays_between_one_and_the_users_number(
+    overloads: list[bool], most_slots: int
+) -> None:
+    limit = ConcurrencyLimit(most_slots)
+    for overload in overloads:
         limit.record_reply(overload=overload)
-        assert 1 <= limit.limit <= most
+        assert 1 <= limit.limit <= most_slots
 
 
 def test_a_rate_lets_the_stated_number_through_in_a_minute() -> None:
     rate = MinuteRate(120, burst=2)
-    now, sent = 0.0, 0
+    now, sent_count = 0.0, 0
     while now < 60:
         wait = rate.wait(1, now)
         if wait <= 0:
             rate.draw(1)
-            sent += 1
+            sent_count += 1
         else:
             now += wait
-    assert 120 <= sent <= 123
+    assert 120 <= sent_count <= 123
 
 
 def test_a_rate_makes_up_for_a_reply_that_used_more_than_foreseen() -> None:
@@ -87,18 +89,18 @@ class Endpoint(Model):
     def __init__(self, fault: Callable[[str, int], Fault | None], seconds: float = 0.0) -> None:
         self.fault = fault
         self._seconds = seconds
-        self.asked: list[str] = []
-        self.most = 0
+        self.asked_texts: list[str] = []
+        self.most_in_flight = 0
         self._now = 0
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         text = request.prompt.text
-        self.asked.append(text)
+        self.asked_texts.append(text)
         self._now += 1
-        self.most = max(self.most, self._now)
+        self.most_in_flight = max(self.most_in_flight, self._now)
         await asyncio.sleep(self._seconds)
         self._now -= 1
-        return Reply(text, error=self.fault(text, self.asked.count(text)))
+        return Reply(text, error=self.fault(text, self.asked_texts.count(text)))
 
 
 def make(model: Model, slots: int, **limits: float) -> Channel:
@@ -126,9 +128,9 @@ def test_a_retry_gives_its_slot_back_and_comes_before_new_work() -> None:
         assert [reply.text for reply, *_ in replies] == [str(n) for n in range(20)]
         assert replies[0].faults == (BROKEN,)
         # Others were asked during the wait, and none of the rest before the repetition was due.
-        again = endpoint.asked.index("0", 1)
-        assert 1 < again < 20
-        assert endpoint.most == 1
+        second_attempt = endpoint.asked_texts.index("0", 1)
+        assert 1 < second_attempt < 20
+        assert endpoint.most_in_flight == 1
         assert channel.retries == 1
 
     asyncio.run(scenario())
@@ -150,8 +152,8 @@ def test_waits_double_up_to_a_minute_and_follow_the_endpoint_where_it_asks(
         usual = min(60.0, 0.01 * 2**failures)
         assert 0.5 * usual <= wait <= 1.5 * usual
     waits.clear()
-    asked = replace(BROKEN, retry_after=0.2)
-    asyncio.run(solve(make(Endpoint(lambda _, n: asked if n < 4 else None), 1), "q"))
+    wait_fault = replace(BROKEN, retry_after=0.2)
+    asyncio.run(solve(make(Endpoint(lambda _, n: wait_fault if n < 4 else None), 1), "q"))
     assert all(0.2 <= wait <= 0.25 for wait in waits)
     assert len(waits) == 3
     waits.clear()
@@ -171,7 +173,7 @@ def test_a_refused_request_keeps_its_slot_and_no_new_work_starts() -> None:
         endpoint = Endpoint(fault)
         channel = make(endpoint, 1, attempts=2)
         replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(4)))
-        assert endpoint.asked == ["0"] * 8 + ["1", "2", "3"]
+        assert endpoint.asked_texts == ["0"] * 8 + ["1", "2", "3"]
         assert replies[0].faults == (BUSY,) * 7
         assert replies[0].reply.error is None
 
@@ -222,11 +224,11 @@ def test_a_reply_forgives_earlier_refusals_of_the_key() -> None:
 
 
 def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode() -> None:
-    async def episode(first: Request, channel: Channel) -> ReplyWithAttempts:
+    async def episode(first_request: Request, channel: Channel) -> ReplyWithAttempts:
         faults: tuple[Fault, ...] = ()
         for turn in range(1, 11):
-            reply, more, *_ = await channel.ask(request(f"turn {turn}"))
-            faults += more
+            reply, new_faults, *_ = await channel.ask(request(f"turn {turn}"))
+            faults += new_faults
         return ReplyWithAttempts(reply, faults)
 
     async def scenario() -> None:
@@ -235,7 +237,7 @@ def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode(
         async with channel.slot():
             reply, faults, *_ = await episode(request("start"), channel)
         assert (reply.text, faults) == ("turn 10", (BUSY, BUSY))
-        assert endpoint.asked == [f"turn {n}" for n in (1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10)]
+        assert endpoint.asked_texts == [f"turn {n}" for n in (1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10)]
 
     asyncio.run(scenario())
 
@@ -249,7 +251,7 @@ def test_never_more_in_flight_than_slots_whatever_fails() -> None:
         channel = make(endpoint, 4)
         replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(200)))
         assert all(reply.error is None for reply, *_ in replies)
-        assert endpoint.most == 4
+        assert endpoint.most_in_flight == 4
         assert channel.in_flight == 0
 
     asyncio.run(scenario())
@@ -261,7 +263,7 @@ def test_attempts_are_counted_and_the_last_fault_is_the_reply() -> None:
         reply, faults, *_ = await solve(make(endpoint, 1, attempts=3), "x")
         assert reply.error == Fault("server", "broken", 500)
         assert len(faults) == 2
-        assert len(endpoint.asked) == 3
+        assert len(endpoint.asked_texts) == 3
 
     asyncio.run(scenario())
 
@@ -275,10 +277,14 @@ def test_a_stopped_channel_raises_its_reason_and_loses_no_slot() -> None:
         tasks[5].cancel()
         reason = Interrupted("interrupted")
         channel.stop(reason)
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        assert ended[0] is reason
-        assert isinstance(ended[5], asyncio.CancelledError)
-        assert [each.reply.text for each in ended[1:4] if isinstance(each, ReplyWithAttempts)]
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert outcomes[0] is reason
+        assert isinstance(outcomes[5], asyncio.CancelledError)
+        assert [
+            outcome.reply.text
+            for outcome in outcomes[1:4]
+            if isinstance(outcome, ReplyWithAttempts)
+        ]
         with pytest.raises(Interrupted):
             await solve(channel, "later")
 
@@ -293,8 +299,8 @@ def test_a_cancelled_newcomer_leaves_its_slot_to_others() -> None:
             await asyncio.sleep(0.011)
             for task in tasks[1:3]:
                 task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-            assert sum(isinstance(each, ReplyWithAttempts) for each in ended) >= 3
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            assert sum(isinstance(outcome, ReplyWithAttempts) for outcome in outcomes) >= 3
         assert (await asyncio.wait_for(solve(channel, "last"), 1)).reply.text == "last"
 
     asyncio.run(scenario())
@@ -304,12 +310,14 @@ def test_a_withdrawn_key_stops_everybody() -> None:
     async def scenario() -> None:
         endpoint = Endpoint(lambda *_: Fault("auth", "no such key", 401))
         channel = make(endpoint, 8)
-        ended = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(solve(channel, str(n)) for n in range(30)), return_exceptions=True
         )
-        assert {str(each) for each in ended} == {"the endpoint refuses to go on: no such key"}
-        assert all(isinstance(each, EndpointError) for each in ended)
-        assert len(endpoint.asked) <= 8
+        assert {str(outcome) for outcome in outcomes} == {
+            "the endpoint refuses to go on: no such key"
+        }
+        assert all(isinstance(outcome, EndpointError) for outcome in outcomes)
+        assert len(endpoint.asked_texts) <= 8
 
     asyncio.run(scenario())
 
@@ -331,6 +339,6 @@ def test_a_model_that_breaks_down_on_a_reply_costs_attempts_of_that_sample_alone
         return await solve(channel, "odd"), await solve(channel, "plain")
 
     odd, plain = asyncio.run(work())
-    told = Fault("malformed", "the reply cannot be used (ValueError)")
-    assert (odd.reply.error, odd.faults) == (told, (told, told))
-    assert (plain.reply.text, plain.faults) == ("plain", (told,))
+    malformed = Fault("malformed", "the reply cannot be used (ValueError)")
+    assert (odd.reply.error, odd.faults) == (malformed, (malformed, malformed))
+    assert (plain.reply.text, plain.faults) == ("plain", (malformed,))

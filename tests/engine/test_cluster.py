@@ -31,15 +31,15 @@ SIZE = 40
 QUESTIONS = 6 * SIZE
 
 
-def answer(asked: EndpointRequest) -> str:
-    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+def answer(request: EndpointRequest) -> str:
+    return f"So the answer is ({'ABCD'[int(draw(request.text) * 4)]})."
 
 
-def words(endpoint: FaultyEndpoint, run: str, *more: str, size: int = SIZE) -> list[str]:
+def words(endpoint: FaultyEndpoint, run: str, *flags: str, size: int = SIZE) -> list[str]:
     settings = json.dumps({"demo": {"size": size}})
     return [
         *("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo", "-q", "--json"),
-        *("--dataset-args", settings, "--run-id", run, "--retry-interval", "0.01", *more),
+        *("--dataset-args", settings, "--run-id", run, "--retry-interval", "0.01", *flags),
     ]
 
 
@@ -50,8 +50,12 @@ def numbers(document: dict[str, Any]) -> Any:
     return [(e["n"], e["metrics"], e["outcomes"], e["subsets"]) for e in document["benchmarks"]]
 
 
-def asked(run: str) -> dict[tuple[str, int], str]:
-    records = [each for each in Records(Path("runs", run)) if each.reply.error is None]
+def record_hashes(run: str) -> dict[tuple[str, int], str]:
+    records = [
+        answered_record
+        for answered_record in Records(Path("runs", run))
+        if answered_record.reply.error is None
+    ]
     by_key = {(record.id, record.epoch): record.hash for record in records}
     assert len(by_key) == len(records)
     return by_key
@@ -65,17 +69,17 @@ def test_a_run_with_actors_is_the_run_without(keju: Keju, monkeypatch: pytest.Mo
             ran = keju(*words(endpoint, "ray", *RAY, "--attempts", "20"))
         assert ran.code == plain.code == 0, ran.err
     assert numbers(ran.json) == numbers(plain.json)
-    assert asked("ray") == asked("plain")
+    assert record_hashes("ray") == record_hashes("plain")
     assert len(opened[0].handle) == 3
     manifest = json.loads(Path("runs/ray/manifest.json").read_text())
-    told = {"executor": "ray", "actors": 3, "nodes": 3, "lost": 0}
-    assert manifest["sessions"][0]["cluster"] == told
+    expected_cluster = {"executor": "ray", "actors": 3, "nodes": 3, "lost": 0}
+    assert manifest["sessions"][0]["cluster"] == expected_cluster
     assert manifest["config"].get("executor") is None
-    spent = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "retries": 0}
+    usage = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "retries": 0}
     sums = [
         {
             key: json.loads(Path(f"runs/{run}/manifest.json").read_text())["sessions"][0][key]
-            for key in spent
+            for key in usage
         }
         for run in ("plain", "ray")
     ]
@@ -102,7 +106,7 @@ def test_lost_actors_cost_nothing_but_what_they_had_in_their_hands(
         assert ran.code == 0, ran.err
     assert len(opened[0].handle) == 5
     assert numbers(ran.json) == numbers(plain.json)
-    assert asked("ray") == asked("plain")
+    assert record_hashes("ray") == record_hashes("plain")
     manifest = json.loads(Path("runs/ray/manifest.json").read_text())
     assert manifest["sessions"][0]["cluster"]["lost"] == 2
 
@@ -112,8 +116,8 @@ def test_a_question_that_ends_its_actors_is_an_error_and_is_asked_again(
 ) -> None:
     """It answers so late that its actor is always lost while it is asked."""
 
-    def slow(asked: EndpointRequest) -> bool:
-        return draw(asked.text, "slow") < 0.01
+    def slow(request: EndpointRequest) -> bool:
+        return draw(request.text, "slow") < 0.01
 
     poisoned: set[int] = set()
     with FaultyEndpoint(Plan(answers=answer, latency={0.0: 0.99, 5.0: 0.01})) as endpoint:
@@ -132,8 +136,8 @@ def test_a_question_that_ends_its_actors_is_an_error_and_is_asked_again(
         assert entry["n"] == QUESTIONS - entry["outcomes"]["error"]
         assert 0 < entry["outcomes"]["error"] < 12
         endpoint.plan = Plan(answers=answer)
-        again = keju(*words(endpoint, "ray"))
-        assert again.json["benchmarks"][0]["outcomes"]["error"] == 0
+        second_run = keju(*words(endpoint, "ray"))
+        assert second_run.json["benchmarks"][0]["outcomes"]["error"] == 0
     assert len(poisoned) >= 3
 
 
@@ -150,7 +154,7 @@ def test_actors_that_never_answer_end_the_run_which_goes_on_without_them(
         ran = keju(*words(endpoint, "r"))
         assert ran.code == 0
         assert ran.json["benchmarks"][0]["n"] == QUESTIONS
-    asked("r")
+    record_hashes("r")
 
 
 def test_a_run_goes_on_with_and_without_actors(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,28 +163,28 @@ def test_a_run_goes_on_with_and_without_actors(keju: Keju, monkeypatch: pytest.M
         plain = keju(*words(endpoint, "plain"))
         with pretended(monkeypatch):
             assert keju(*words(endpoint, "r", *RAY, *budget)).code == 4
-            first = len(asked("r"))
+            answered_before = len(record_hashes("r"))
             assert keju(*words(endpoint, "r", "--budget", "requests=140")).code == 4
-            assert first < len(asked("r"))
-            last = keju(*words(endpoint, "r", *RAY))
-    assert last.code == 0
-    assert numbers(last.json) == numbers(plain.json)
-    assert asked("r") == asked("plain")
+            assert answered_before < len(record_hashes("r"))
+            last_run = keju(*words(endpoint, "r", *RAY))
+    assert last_run.code == 0
+    assert numbers(last_run.json) == numbers(plain.json)
+    assert record_hashes("r") == record_hashes("plain")
 
 
-@pytest.mark.parametrize("most", [3, 50])
+@pytest.mark.parametrize("most_requests", [3, 50])
 def test_a_budget_of_requests_is_kept_though_actors_repeat_what_failed(
-    most: int, keju: Keju, monkeypatch: pytest.MonkeyPatch
+    most_requests: int, keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultyEndpoint(Plan(answers=answer, faults={"500": 0.4})) as endpoint:
         with pretended(monkeypatch):
-            ran = keju(*words(endpoint, "r", *RAY, "--budget", f"requests={most}"))
+            ran = keju(*words(endpoint, "r", *RAY, "--budget", f"requests={most_requests}"))
         preflights = 3 * 6  # each of the three actors knocks at most six times
         assert ran.code == 4
-        assert f"the budget of {most} requests" in ran.err
+        assert f"the budget of {most_requests} requests" in ran.err
         session = json.loads(Path("runs/r/manifest.json").read_text())["sessions"][0]
-        assert session["requests"] == most
-        assert endpoint.stats.requests <= most + preflights
+        assert session["requests"] == most_requests
+        assert endpoint.stats.requests <= most_requests + preflights
     assert ran.json["benchmarks"][0]["outcomes"]["error"] == 0
 
 
@@ -191,8 +195,8 @@ def test_rules_that_stop_early_decide_alike(keju: Keju, monkeypatch: pytest.Monk
         with pretended(monkeypatch):
             ran = keju(*words(endpoint, "ray", *rule, *RAY, size=200))
     assert numbers(ran.json) == numbers(plain.json)
-    assert asked("ray") == asked("plain")
-    assert 0 < len(asked("ray")) < 1200
+    assert record_hashes("ray") == record_hashes("plain")
+    assert 0 < len(record_hashes("ray")) < 1200
 
 
 def test_what_stops_a_channel_stops_the_run(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,14 +219,14 @@ def test_what_stops_a_channel_stops_the_run(keju: Keju, monkeypatch: pytest.Monk
             ran = keju(*words(endpoint, "r2", *RAY))
     assert ran.code == 5
     assert "refuses" in ran.err
-    assert len(asked("r2")) > 0
+    assert len(record_hashes("r2")) > 0
 
 
 def test_a_setting_of_ray_needs_its_executor_and_tools_do_not_go_with_it(keju: Keju) -> None:
-    given = ("eval", "-m", "scripted", "--datasets", "demo", "-q")
-    ran = keju(*given, "--ray-address", "local")
+    arguments = ("eval", "-m", "scripted", "--datasets", "demo", "-q")
+    ran = keju(*arguments, "--ray-address", "local")
     assert (ran.code, "--executor ray" in ran.err) == (2, True)
-    ran = keju(*given, *RAY, "--ray-address", "ray://host:10001")
+    ran = keju(*arguments, *RAY, "--ray-address", "ray://host:10001")
     assert (ran.code, "address" in ran.err) == (2, True)
     ran = keju("eval", "-m", "replay:x", "--datasets", "demo", *RAY, "-q")
     assert ran.code == 2
@@ -230,12 +234,12 @@ def test_a_setting_of_ray_needs_its_executor_and_tools_do_not_go_with_it(keju: K
 
 def test_tools_are_refused_in_one_line(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     with pretended(monkeypatch) as opened, FaultyEndpoint() as endpoint:
-        more = ("--tools", "python")
-        ran = keju(*words(endpoint, "r", *RAY, *more))
-        dry = keju(*words(endpoint, "r", *RAY, *more, "--dry-run"))
-    for each in (ran, dry):
-        assert each.code == 2
-        assert "leave out --executor ray" in each.err
+        flags = ("--tools", "python")
+        ran = keju(*words(endpoint, "r", *RAY, *flags))
+        dry = keju(*words(endpoint, "r", *RAY, *flags, "--dry-run"))
+    for outcome in (ran, dry):
+        assert outcome.code == 2
+        assert "leave out --executor ray" in outcome.err
     assert not opened
 
 

@@ -27,7 +27,7 @@ def test_a_run_with_more_requests_than_open_files_ends_well(
         words = ["eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo"]
         words += ["--dataset-args", json.dumps(settings), "--work-dir", str(tmp_path)]
         words += ["--run-id", "r", "--eval-batch-size", str(IN_FLIGHT), "--quiet"]
-        ended = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "keju", *words],
             capture_output=True,
             text=True,
@@ -35,10 +35,10 @@ def test_a_run_with_more_requests_than_open_files_ends_well(
             check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, hard)),
         )
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stderr.count("open files") == is_told
+    assert process.returncode == 0, process.stderr
+    assert process.stderr.count("open files") == is_told
     lines = (tmp_path / "r" / "records.jsonl").read_text().splitlines()
     assert len(lines) == 400
     assert all("error" not in json.loads(line)["reply"] for line in lines)
-    most = endpoint.stats.max_in_flight
-    assert most < FEW if is_told else most > FEW
+    most_in_flight = endpoint.stats.max_in_flight
+    assert most_in_flight < FEW if is_told else most_in_flight > FEW

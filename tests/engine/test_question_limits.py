@@ -36,10 +36,10 @@ BASELINE = [{"name": "baseline"}]
 @pytest.mark.parametrize(
     "limits",
     [LIMITS, *({name: value} for name, value in LIMITS.items())],
-    ids=lambda own: [*own][-1],
+    ids=lambda limit_settings: [*limit_settings][-1],
 )
 def test_both_arms_are_cut_at_the_same_questions(limits: dict[str, Any]) -> None:
-    baseline, with_tools = run_once("same", limits, same=True)
+    baseline, with_tools = run_once("same", limits, same_draws=True)
     assert baseline.cut == with_tools.cut
     assert 0 < len(baseline.cut) < 30
     assert baseline.mean == with_tools.mean
@@ -49,8 +49,8 @@ def test_both_arms_are_cut_at_the_same_questions(limits: dict[str, Any]) -> None
 
 def test_the_mean_difference_of_equal_arms_is_not_one() -> None:
     pairs = [run_once(f"few {number}", LIMITS) for number in range(12)]
-    apart = Difference.of([second.mean - first.mean for first, second in pairs])
-    assert abs(apart.mean) <= 2 * apart.se
+    difference = Difference.of([tools_arm.mean - plain_arm.mean for plain_arm, tools_arm in pairs])
+    assert abs(difference.mean) <= 2 * difference.se
     assert sum(arm.wrong for pair in pairs for arm in pair) == 0
 
 
@@ -58,8 +58,8 @@ def test_time_cuts_a_slow_model_alike_and_says_what_to_raise(
     source: Any,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    def slow(asked: EndpointRequest, _: int) -> Raw | None:
-        question = asked.text
+    def slow(request: EndpointRequest, _: int) -> Raw | None:
+        question = request.text
         is_slow = len(question) > 80 and draw(question) < 0.5  # not the preflight
         return Raw(data=b"", delay=600.0) if is_slow else None
 
@@ -76,9 +76,9 @@ def test_time_cuts_a_slow_model_alike_and_says_what_to_raise(
         assert entry["outcomes"]["truncated"] == len(cut["calc"])
         (notice,) = [n for n in entry["notices"] if n["code"].startswith("cut_replies")]
         assert (notice["code"], notice["values"]["most"]) == ("cut_replies_time", 1.5)
-        said = " ".join(entry["warnings"])
-        assert "agent.timeout_seconds" in said
-        assert "raise max_tokens" not in said
+        warnings = " ".join(entry["warnings"])
+        assert "agent.timeout_seconds" in warnings
+        assert "raise max_tokens" not in warnings
     causes = [cause.cause for exam in audit(tmp_path / "r").exams for cause in exam.causes]
     assert "cut_by_time" in causes
     assert not {"empty_cut", "empty", "cut_off"} & {*causes}
@@ -101,8 +101,12 @@ def test_a_reply_over_a_limit_scores_nothing_with_and_without_tools(
     words: str,
 ) -> None:
     with FaultyEndpoint(Plan(answers="So the answer is (A).", usage=TOKENS)) as endpoint:
-        more: dict[str, Any] = {"agent": agent, "arms": arms, "price": {"input": 1, "output": 1}}
-        finished = run_exams(config(endpoint, tmp_path, **more))
+        settings: dict[str, Any] = {
+            "agent": agent,
+            "arms": arms,
+            "price": {"input": 1, "output": 1},
+        }
+        finished = run_exams(config(endpoint, tmp_path, **settings))
     assert finished.exit_code == 0
     for entry in finished.document["benchmarks"]:
         assert entry["outcomes"]["truncated"] == entry["n"] == 24
@@ -134,19 +138,21 @@ def test_waits_for_a_rate_limit_are_no_time_of_the_question(
 ) -> None:
     plan = Plan(answers=answers, first_faults=("429",), retry_after="1")
     with FaultyEndpoint(plan) as endpoint:
-        more: dict[str, Any] = {"agent": {"timeout_seconds": 0.9}, "eval_batch_size": 64}
-        finished = run_exams(config(endpoint, tmp_path, dataset_args={"demo": {"size": 1}}, **more))
+        settings: dict[str, Any] = {"agent": {"timeout_seconds": 0.9}, "eval_batch_size": 64}
+        finished = run_exams(
+            config(endpoint, tmp_path, dataset_args={"demo": {"size": 1}}, **settings)
+        )
     assert [e["outcomes"]["truncated"] for e in finished.document["benchmarks"]] == [0, 0]
 
 
 # --- what stays as it was -----------------------------------------------------------------------
 
 
-def as_version_1_0(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> FinishedTask:
+def as_version_1_0(endpoint: FaultyEndpoint, folder: Path, **settings: Any) -> FinishedTask:
     """Run as version 1.0 did: arms without tools have no limits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "LimitedSolver", lambda _: Solver())
-        return run_exams(config(endpoint, folder, **more))
+        return run_exams(config(endpoint, folder, **settings))
 
 
 def identity(record: Record) -> tuple[str, str, str]:
@@ -158,12 +164,12 @@ def test_a_run_of_1_0_is_resumed_and_scored_and_its_unequal_limits_are_named(
     tmp_path: Path,
 ) -> None:
     with FaultyEndpoint(Plan(answers=answers, usage=TOKENS)) as endpoint:
-        more: dict[str, Any] = {"agent": {"max_tokens": 100}}
-        before = as_version_1_0(endpoint, tmp_path, total=6, **more)
+        settings: dict[str, Any] = {"agent": {"max_tokens": 100}}
+        before = as_version_1_0(endpoint, tmp_path, total=6, **settings)
         stored = {identity(record) for record in records(tmp_path)}
-        again = score_run(open_run(tmp_path / "r"))
-        resumed = run_exams(config(endpoint, tmp_path, total=12, **more))
-    old, scored = before.results.benchmarks[0], again.benchmarks[0]
+        scored_again = score_run(open_run(tmp_path / "r"))
+        resumed = run_exams(config(endpoint, tmp_path, total=12, **settings))
+    old, scored = before.results.benchmarks[0], scored_again.benchmarks[0]
     assert (old.metrics["accuracy"], old.outcomes) == (scored.metrics["accuracy"], scored.outcomes)
     assert "limits_ignored" in [notice.code for notice in scored.notices]
     assert resumed.exit_code == 0
@@ -181,9 +187,9 @@ def test_limits_are_no_part_of_a_request_without_tools(
     tmp_path: Path,
 ) -> None:
     hashes = []
-    for name, more in (("plain", {}), ("limited", {"agent": {"timeout_seconds": 60.0}})):
+    for name, settings in (("plain", {}), ("limited", {"agent": {"timeout_seconds": 60.0}})):
         with FaultyEndpoint(Plan(answers=answers)) as endpoint:
-            run_exams(config(endpoint, tmp_path / name, arms=BASELINE, **more))
+            run_exams(config(endpoint, tmp_path / name, arms=BASELINE, **settings))
         hashes.append(sorted(record.hash for record in records(tmp_path / name)))
     assert hashes[0] == hashes[1]
 
@@ -199,8 +205,10 @@ def test_other_limits_are_another_run(
         with pytest.raises(UsageError, match=r"agent\.timeout_seconds"):
             run_exams(config(endpoint, tmp_path, arms=arms, agent={"timeout_seconds": 90.0}))
         manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
-        again = run_exams(config(endpoint, tmp_path, arms=arms, agent={"timeout_seconds": 60.0}))
-    assert again.exit_code == 0
+        second_run = run_exams(
+            config(endpoint, tmp_path, arms=arms, agent={"timeout_seconds": 60.0})
+        )
+    assert second_run.exit_code == 0
     (facts,) = manifest["arms"].values()
     assert facts == {"limits": {"timeout_seconds": 60.0, "max_tokens": None, "max_cost": None}}
 
@@ -267,5 +275,5 @@ def test_calls_of_one_turn_share_its_time() -> None:
 
         return [*await asyncio.gather(call(2.0), call(2.0))], clock.seconds
 
-    ended, seconds = simulate(main())
-    assert (ended, seconds) == (["done", "cut"], pytest.approx(3.0))
+    endings, seconds = simulate(main())
+    assert (endings, seconds) == (["done", "cut"], pytest.approx(3.0))

@@ -70,28 +70,30 @@ def test_the_order_of_subsets_is_seeded_too() -> None:
 
 def test_what_is_done_is_not_given_out() -> None:
     job = make_job()
-    done = bytearray(job.units)
-    done[3] = done[11] = 1
-    units = {task.number for task in drain(UnitQueue([job], [done], seed=0))}
+    answered = bytearray(job.units)
+    answered[3] = answered[11] = 1
+    units = {task.number for task in drain(UnitQueue([job], [answered], seed=0))}
     assert units == set(range(job.units)) - {3, 11}
 
 
 def test_jobs_come_one_after_the_other() -> None:
-    first, second = make_job(), make_job()
-    tasks = drain(UnitQueue([first, second], [bytearray(first.units)] * 2, seed=5))
-    assert [task.job is first for task in tasks] == [True] * first.units + [False] * second.units
+    first_job, second_job = make_job(), make_job()
+    tasks = drain(UnitQueue([first_job, second_job], [bytearray(first_job.units)] * 2, seed=5))
+    assert [task.job is first_job for task in tasks] == [True] * first_job.units + [
+        False
+    ] * second_job.units
 
 
 def test_with_lanes_each_worker_stays_on_a_prefix_of_its_own() -> None:
     job = make_job(size=20)
     queue = UnitQueue([job], [bytearray(job.units)], seed=0, lanes=True)
-    seen: dict[int, list[str]] = {0: [], 1: []}
+    subsets_by_worker: dict[int, list[str]] = {0: [], 1: []}
     while queue.remaining:
-        for worker, subsets in seen.items():
+        for worker, subsets in subsets_by_worker.items():
             task = queue.take(worker)
             if isinstance(task, Unit):
                 subsets.append(subset_of(task))
-    changes = sum(len(list(groupby(subsets))) for subsets in seen.values())
+    changes = sum(len(list(groupby(subsets))) for subsets in subsets_by_worker.values())
     assert changes == len(job.exam.subsets)
 
 
@@ -111,29 +113,29 @@ def test_pilots_go_ahead_of_their_subsets() -> None:
     assert sorted(task.number for task in tasks) == list(range(job.units))
     subsets = [subset_of(task) for task in tasks]
     for subset in dict.fromkeys(subsets):
-        first, second = [at for at, name in enumerate(subsets) if name == subset][:2]
+        pilot, follower = [at for at, name in enumerate(subsets) if name == subset][:2]
         # Three rounds of four come between; before the first subset there is nothing.
-        assert second - first >= 12 or subset == subsets[0]
+        assert follower - pilot >= 12 or subset == subsets[0]
 
 
 def test_where_tokens_come_from_a_cache_the_others_wait_for_a_prefill_alone() -> None:
     now = [0.0]
     job = make_job(size=30)
-    done = [bytearray(job.units)]
-    queue = UnitQueue([job], done, seed=3, ahead=1, clock=lambda: now[0], caching=lambda: True)
+    answered = [bytearray(job.units)]
+    queue = UnitQueue([job], answered, seed=3, ahead=1, clock=lambda: now[0], caching=lambda: True)
     pilot = queue.take(0)
     assert isinstance(pilot, Unit)
     assert queue.take(1) == WaitForPrefix(LONGEST_PREFILL)
     now[0] = 0.25
     queue.note_reply(pilot)
-    taken = [queue.take(1) for _ in range(30)]
-    units = [unit for unit in taken if isinstance(unit, Unit)]
+    requests_out = [queue.take(1) for _ in range(30)]
+    units = [unit for unit in requests_out if isinstance(unit, Unit)]
     assert Counter(map(subset_of, units))[subset_of(pilot)] == 29
     # What the first pilot took bounds the wait for all later ones.
     now[0] = 0.3
-    held = queue.take(1)
-    assert isinstance(held, WaitForPrefix)
-    assert held.seconds == pytest.approx(0.2)
+    wait = queue.take(1)
+    assert isinstance(wait, WaitForPrefix)
+    assert wait.seconds == pytest.approx(0.2)
     now[0] = 0.5
     assert isinstance(queue.take(1), Unit)
 
@@ -146,16 +148,16 @@ def test_without_cached_tokens_nothing_waits_for_a_pilot() -> None:
 
 def test_nothing_waits_for_a_pilot_at_the_end() -> None:
     job = make_job(size=4)
-    done = [bytearray(job.units)]
+    answered = [bytearray(job.units)]
     ahead = job.units // 2
-    queue = UnitQueue([job], done, seed=3, ahead=ahead, clock=lambda: 0.0, caching=lambda: True)
+    queue = UnitQueue([job], answered, seed=3, ahead=ahead, clock=lambda: 0.0, caching=lambda: True)
     assert all(isinstance(queue.take(0), Unit) for _ in range(job.units))
 
 
 def test_while_a_pilot_is_awaited_further_pilots_go_out() -> None:
     job = make_job(size=6)
-    done = [bytearray(job.units)]
-    queue = UnitQueue([job], done, seed=3, ahead=2, clock=lambda: 0.0, caching=lambda: True)
+    answered = [bytearray(job.units)]
+    queue = UnitQueue([job], answered, seed=3, ahead=2, clock=lambda: 0.0, caching=lambda: True)
     units = [unit for _ in range(6) if isinstance(unit := queue.take(0), Unit)]
     assert len({subset_of(unit) for unit in units}) == len(units) >= 3
 
@@ -182,22 +184,22 @@ def test_replies_are_expected_to_be_as_long_as_other_repeats_or_else_as_the_ques
     job = make_job(size=3, epochs=2)
     job.seconds[0], job.seconds[2] = 9.0, 1.0
     texts = [len(job.exam.samples[item].text) for item in range(3)]
-    first, second, third = make_length_estimator({})(job, [1, 3, 5])
-    assert first == 1.8
-    assert second == 0.2
+    first_length, second_length, third = make_length_estimator({})(job, [1, 3, 5])
+    assert first_length == 1.8
+    assert second_length == 0.2
     assert third == texts[2] / (sum(texts) / 3)
 
 
 def test_the_wait_for_a_pilot_ends_with_its_reply() -> None:
     job = make_job(size=30)
-    done = [bytearray(job.units)]
-    queue = UnitQueue([job], done, seed=3, ahead=1, clock=lambda: 0.0, caching=lambda: True)
+    answered = [bytearray(job.units)]
+    queue = UnitQueue([job], answered, seed=3, ahead=1, clock=lambda: 0.0, caching=lambda: True)
     pilot = queue.take(0)
     assert isinstance(pilot, Unit)
 
     async def wait() -> None:
-        held = queue.take(1)
-        assert isinstance(held, WaitForPrefix)
+        wait_request = queue.take(1)
+        assert isinstance(wait_request, WaitForPrefix)
         waiting = asyncio.create_task(queue.wait_for_change(WaitForPrefix(3600)))
         await asyncio.sleep(0)
         assert not waiting.done()

@@ -29,10 +29,10 @@ class Limited(Model):
 
     name = "m"
 
-    def __init__(self, allows: Callable[[float], bool], asked: float | None = None) -> None:
+    def __init__(self, allows: Callable[[float], bool], retry_after: float | None = None) -> None:
         """`allows` decides at a time whether a request is accepted."""
         self.allows = allows
-        self.asked = asked
+        self.retry_after = retry_after
         self.latency = 0.5
         self.accepted: list[float] = []
         self.refused: list[float] = []
@@ -48,7 +48,7 @@ class Limited(Model):
         if not self.allows(now):
             self.refused.append(now)
             await asyncio.sleep(0.01)
-            return Reply(error=Fault("rate_limit", "too many requests", 429, self.asked))
+            return Reply(error=Fault("rate_limit", "too many requests", 429, self.retry_after))
         self.accepted.append(now)
         await asyncio.sleep(self.latency)
         return Reply(text="So the answer is (A).", finish="stop")
@@ -61,27 +61,27 @@ class Storm:
         self.seconds = seconds
         self.after = after
         self.count = 0
-        self.began = 0.0
+        self.start = 0.0
 
     def __call__(self, now: float) -> bool:
         self.count += 1
         if self.count <= self.after:
             return True
-        self.began = self.began or now
-        return now >= self.began + self.seconds
+        self.start = self.start or now
+        return now >= self.start + self.seconds
 
 
 class Window:
     """Accepts a number of requests in each minute."""
 
-    def __init__(self, most: int = 60) -> None:
-        self.most = most
+    def __init__(self, limit: int = 60) -> None:
+        self.limit = limit
         self.counts: dict[int, int] = {}
 
     def __call__(self, now: float) -> bool:
         minute = int(now // 60)
         self.counts[minute] = count = self.counts.get(minute, 0) + 1
-        return count <= self.most
+        return count <= self.limit
 
 
 class Bucket:
@@ -102,7 +102,11 @@ class Bucket:
 
 
 def run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, model: Limited, questions: int, **more: Any
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model: Limited,
+    questions: int,
+    **extra_settings: Any,
 ) -> dict[str, Any]:
     """Run the demo exam with a model in simulated time."""
     use_virtual_time(monkeypatch)
@@ -114,7 +118,7 @@ def run(
         "dataset_args": {"demo": {"size": questions // 2, "subset_list": subsets}},
         "work_dir": str(folder),
     }
-    return run_task(settings | more)
+    return run_task(settings | extra_settings)
 
 
 def errors(results: dict[str, Any]) -> int:
@@ -122,24 +126,24 @@ def errors(results: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("in_flight", [1, 8, 32, 128])
-@pytest.mark.parametrize("asked", RETRY_AFTER)
+@pytest.mark.parametrize("retry_after", RETRY_AFTER)
 def test_a_minute_of_refusals_costs_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, in_flight: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry_after: str, in_flight: int
 ) -> None:
     storm = Storm()
-    model = Limited(storm, RETRY_AFTER[asked])
+    model = Limited(storm, RETRY_AFTER[retry_after])
     results = run(tmp_path, monkeypatch, model, 160, eval_batch_size=in_flight, attempts=2)
     assert errors(results) == 0
     assert results["complete"]
     # New work starts only when the storm is over, and few requests look whether it is.
-    over = storm.began + STORM_SECONDS
+    over = storm.start + STORM_SECONDS
     assert len([at for at in model.refused if at < over]) <= in_flight + 70
-    assert max(Counter(int(at) for at in model.refused if at > storm.began + 20).values()) <= 2
+    assert max(Counter(int(at) for at in model.refused if at > storm.start + 20).values()) <= 2
     late = [at for at in model.accepted if at >= over]
     assert late[0] - over <= 7.0
     assert late[-1] - late[0] <= 1.1 * len(late) * model.latency / in_flight + 4.0
     notices = {notice["code"] for notice in results["benchmarks"][0]["notices"]}
-    assert ("endpoint_odd_wait" in notices) == (asked == "1e9")
+    assert ("endpoint_odd_wait" in notices) == (retry_after == "1e9")
 
 
 @pytest.mark.parametrize("in_flight", [1, 8, 32, 128])
@@ -150,8 +154,8 @@ def test_nearly_all_of_a_window_is_used(
     results = run(tmp_path, monkeypatch, model, 240, eval_batch_size=in_flight, attempts=2)
     assert errors(results) == 0
     minutes = Counter(int(at // 60) for at in model.accepted)
-    whole = sorted(minutes)[1:-1]
-    assert all(minutes[minute] >= 0.9 * 60 for minute in whole)
+    full_minutes = sorted(minutes)[1:-1]
+    assert all(minutes[minute] >= 0.9 * 60 for minute in full_minutes)
     assert len(model.refused) <= 300
 
 
@@ -184,17 +188,17 @@ def test_one_request_at_a_time_uses_nearly_all_of_a_bucket(
     assert len(model.refused) <= 160
 
 
-@pytest.mark.parametrize(("share", "most"), [(0.02, 2.0), (0.1, 1.5), (0.5, 6.0)])
+@pytest.mark.parametrize(("share", "factor"), [(0.02, 2.0), (0.1, 1.5), (0.5, 6.0)])
 def test_a_slower_rate_is_not_tried_for_long_where_it_does_not_help(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, most: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, factor: float
 ) -> None:
     """Refusals at random do not depend on the rate."""
     chance = random.Random(5)
     model = Limited(lambda _: chance.random() >= share)
     results = run(tmp_path, monkeypatch, model, 800, eval_batch_size=16)
     assert errors(results) == 0
-    took = model.accepted[-1] - model.accepted[0]
-    assert took <= most * 800 * model.latency / 16
+    seconds = model.accepted[-1] - model.accepted[0]
+    assert seconds <= factor * 800 * model.latency / 16
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -217,7 +221,7 @@ def test_a_slow_model_recovers_before_its_first_reply(
     model.latency = 120.0
     results = run(tmp_path, monkeypatch, model, 64, eval_batch_size=64)
     assert errors(results) == 0
-    assert max(model.accepted) < storm.began + STORM_SECONDS + 20
+    assert max(model.accepted) < storm.start + STORM_SECONDS + 20
 
 
 def test_endless_refusals_stop_the_run_and_it_can_be_resumed(
@@ -225,16 +229,16 @@ def test_endless_refusals_stop_the_run_and_it_can_be_resumed(
 ) -> None:
     storm = Storm(seconds=1e9)
     model = Limited(storm)
-    more: dict[str, Any] = {"eval_batch_size": 8, "give_up_after": 90, "run_id": "r"}
+    settings: dict[str, Any] = {"eval_batch_size": 8, "give_up_after": 90, "run_id": "r"}
     with pytest.raises(RunIncomplete) as stopped:
-        run(tmp_path, monkeypatch, model, 60, **more)
+        run(tmp_path, monkeypatch, model, 60, **settings)
     assert "refused every request for more than 90 s" in str(stopped.value)
     assert stopped.value.exit_code == 4
-    assert 85 <= max(model.refused) - storm.began <= 95
+    assert 85 <= max(model.refused) - storm.start <= 95
     records = (tmp_path / "r" / "records.jsonl").read_text().splitlines()
     assert len(records) == 20
     model.allows = lambda _: True
-    results = run(tmp_path, monkeypatch, model, 60, resume=True, **more)
+    results = run(tmp_path, monkeypatch, model, 60, resume=True, **settings)
     assert errors(results) == 0
     assert len(model.accepted) == 60
 

@@ -19,16 +19,16 @@ from tests.benchmarks.bixbench.conftest import FLAT, write
 from tests.support.endpoint import FaultyEndpoint
 
 
-def stored(folder: Path, **more: Any) -> tuple[TaskConfig, Path]:
+def stored(folder: Path, **extra_settings: Any) -> tuple[TaskConfig, Path]:
     settings: dict[str, Any] = {"model": "scripted", "datasets": ["demo"], "work_dir": str(folder)}
-    config = TaskConfig(**settings, run_id="r", **more)
+    config = TaskConfig(**settings, run_id="r", **extra_settings)
     return config, run_exams(config, report=False).folder
 
 
 def rewrite(run: Path, **changes: Any) -> None:
     """Change the first record of a journal."""
-    first, *others = Records(run)
-    lines = [msgspec.structs.replace(first, **changes), *others]
+    first_record, *other_records = Records(run)
+    lines = [msgspec.structs.replace(first_record, **changes), *other_records]
     (run / "records.jsonl").unlink()
     with Journal(run) as journal:
         journal.append(lines)
@@ -41,13 +41,13 @@ def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list
 
 def wrongly_correct(run: Path) -> dict[str, Any]:
     """The first record with a stored score that its reply does not earn."""
-    first = next(iter(Records(run)))
-    reading, *others = first.readings
+    first_record = next(iter(Records(run)))
+    reading, *other_readings = first_record.readings
     earned = reading.score.outcome == "correct"
     score = msgspec.structs.replace(
         reading.score, value=0.0 if earned else 1.0, outcome="incorrect" if earned else "correct"
     )
-    return {"readings": (msgspec.structs.replace(reading, score=score), *others)}
+    return {"readings": (msgspec.structs.replace(reading, score=score), *other_readings)}
 
 
 def test_stored_scores_are_taken_where_they_are_trusted(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_settings_that_grade_otherwise_leave_no_stored_score_standing(tmp_path: 
                 "run_id": "r",
             }
         )
-        found = results["benchmarks"][0]["outcomes"]
-        return found["correct"], found["incorrect"], found["ungraded"]
+        outcome_counts = results["benchmarks"][0]["outcomes"]
+        return outcome_counts["correct"], outcome_counts["incorrect"], outcome_counts["ungraded"]
 
     undecided = outcomes(no_judge="ungraded")
     exact = outcomes()
@@ -102,10 +102,10 @@ def test_settings_that_grade_otherwise_leave_no_stored_score_standing(tmp_path: 
 
 
 def test_copied_replies_keep_their_origin_and_are_never_charged(tmp_path: Path) -> None:
-    def units(run: str, size: int, **more: Any) -> int:
+    def units(run: str, size: int, **extra_settings: Any) -> int:
         settings = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"]}
         args = {"dataset_args": {"demo": {"size": size}}, "work_dir": str(tmp_path)}
-        entry = run_task({**settings, **args, "run_id": run, **more})["benchmarks"][0]
+        entry = run_task({**settings, **args, "run_id": run, **extra_settings})["benchmarks"][0]
         return sum(entry["outcomes"].values())
 
     with FaultyEndpoint() as endpoint:

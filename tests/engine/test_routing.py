@@ -55,10 +55,10 @@ class Simulated:
         self.now = 0.0
         monkeypatch.setattr("keju.engine.pool.monotonic", lambda: self.now)
         numbers = ports or range(8000, 8000 + len(seconds))
-        drawn = weights or [1.0] * len(seconds)
+        endpoint_weights = weights or [1.0] * len(seconds)
         urls = [
             Endpoint(url=f"http://h:{port}/v1", weight=weight)
-            for port, weight in zip(numbers, drawn, strict=True)
+            for port, weight in zip(numbers, endpoint_weights, strict=True)
         ]
         config = TaskConfig(model="m", datasets=["demo"], endpoints=urls, eval_batch_size=SLOTS)
         models = [ScriptedModel() for _ in seconds]
@@ -71,11 +71,11 @@ class Simulated:
         self.shares = EndpointQueues(
             self.pool, self.prefix_routes, [self.job], [bytearray(self.job.units)], self.order
         )
-        self.asked: list[tuple[Unit, int]] = []
+        self.asked_units: list[tuple[Unit, int]] = []
 
-    def order(self, channel: Channel, done: Sequence[bytearray]) -> UnitQueue:
+    def order(self, channel: Channel, answered: Sequence[bytearray]) -> UnitQueue:
         clock = lambda: self.now  # noqa: E731
-        return UnitQueue([self.job], done, seed=1, ahead=SLOTS, clock=clock)
+        return UnitQueue([self.job], answered, seed=1, ahead=SLOTS, clock=clock)
 
     def run(self, events: Sequence[tuple[float, int, bool]] = ()) -> float:
         """Ask everything; at given times an endpoint goes down or up. The time that it took."""
@@ -93,7 +93,7 @@ class Simulated:
                     number += 1
                     lanes.pop()
                     heapq.heappush(busy, (self.now + self.seconds[place], number, place, unit))
-            coming = [each[0] for each in busy[:1]] + [each[0] for each in happening[:1]]
+            coming = [event[0] for event in busy[:1]] + [event[0] for event in happening[:1]]
             if not coming:
                 assert not self.shares.remaining
                 return end
@@ -106,36 +106,36 @@ class Simulated:
                 else:
                     down.add(place)
                     self.pool.channels[place].breaker.since = self.now
-                    for entry in [each for each in busy if each[2] == place]:
+                    for entry in [event for event in busy if event[2] == place]:
                         busy.remove(entry)
                         free[place].append(0)
                         self.shares.give_back(entry[3], place)  # type: ignore[arg-type]
                     heapq.heapify(busy)
                     self.shares.leave(place)
                 continue
-            _, _, place, done = heapq.heappop(busy)
-            assert done is not None
+            _, _, place, finished_unit = heapq.heappop(busy)
+            assert finished_unit is not None
             free[place].append(0)
-            self.asked.append((done, place))
-            self.shares.note_reply(done)
+            self.asked_units.append((finished_unit, place))
+            self.shares.note_reply(finished_unit)
             self.pool.channels[place].pace.record_reply(self.seconds[place], SLOTS)
             end = self.now
 
     def affinity(self) -> float:
         """The share of the questions that went where most of their subset went."""
         places: dict[str, Counter[int]] = defaultdict(Counter)
-        for unit, place in self.asked:
+        for unit, place in self.asked_units:
             places[self.job.exam.samples[unit.number].subset][place] += 1
-        return sum(max(each.values()) for each in places.values()) / len(self.asked)
+        return sum(max(counts.values()) for counts in places.values()) / len(self.asked_units)
 
     def ideal(self) -> float:
         """The time if every question went to the slot that ends it first."""
-        slots = [(each, each) for each in self.seconds for _ in range(SLOTS)]
+        slots = [(latency, latency) for latency in self.seconds for _ in range(SLOTS)]
         heapq.heapify(slots)
         end = 0.0
         for _ in range(self.job.units):
-            end, each = slots[0]
-            heapq.heapreplace(slots, (end + each, each))
+            end, latency = slots[0]
+            heapq.heapreplace(slots, (end + latency, latency))
         return end
 
 
@@ -148,16 +148,16 @@ def test_prefixes_stay_together_and_endpoints_are_used_for_what_they_can_do(
     seconds = [0.2 * chance.uniform(0.5, 2) for _ in range(4)]
     ports = [chance.randint(1000, 9999) for _ in seconds]
     simulated = Simulated(monkeypatch, sizes, seconds, ports=ports)
-    taken = simulated.run()
-    assert sorted(unit.number for unit, _ in simulated.asked) == list(range(sum(sizes)))
+    run_seconds = simulated.run()
+    assert sorted(unit.number for unit, _ in simulated.asked_units) == list(range(sum(sizes)))
     assert simulated.affinity() > 0.95
-    assert taken < 1.1 * simulated.ideal()
+    assert run_seconds < 1.1 * simulated.ideal()
 
 
 def test_very_different_endpoints_end_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = Simulated(monkeypatch, [100] * 27, [0.1, 0.2, 0.4, 1.6])
-    taken = simulated.run()
-    assert taken < 1.1 * simulated.ideal()
+    seconds = simulated.run()
+    assert seconds < 1.1 * simulated.ideal()
     assert simulated.affinity() > 0.95
 
 
@@ -171,21 +171,27 @@ def test_an_endpoint_that_dies_and_returns_costs_nothing_but_its_time(
 ) -> None:
     simulated = Simulated(monkeypatch, [100] * 27, [0.1, 0.2, 0.2, 0.4])
     calm = simulated.ideal()
-    taken = simulated.run([(3.0, 1, False), (6.0, 1, True)])
-    assert sorted(unit.number for unit, _ in simulated.asked) == list(range(2700))
-    lost = 3.0 * (1 / 0.2) / (1 / 0.1 + 1 / 0.2 + 1 / 0.2 + 1 / 0.4)  # of all that they can do
-    assert taken < 1.1 * (calm + lost)
+    seconds = simulated.run([(3.0, 1, False), (6.0, 1, True)])
+    assert sorted(unit.number for unit, _ in simulated.asked_units) == list(range(2700))
+    lost_seconds = (
+        3.0 * (1 / 0.2) / (1 / 0.1 + 1 / 0.2 + 1 / 0.2 + 1 / 0.4)
+    )  # of all that they can do
+    assert seconds < 1.1 * (calm + lost_seconds)
     assert simulated.affinity() > 0.9
-    after = {place for unit, place in simulated.asked[-500:]}
+    after = {place for unit, place in simulated.asked_units[-500:]}
     assert after == {0, 1, 2, 3}
 
 
 def test_homes_depend_on_the_prefix_and_the_address_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def prefix_routes(ports: Sequence[int], weights: Sequence[float] | None = None) -> list[int]:
-        made = Simulated(monkeypatch, [1] * 200, [1.0] * len(ports), ports=ports, weights=weights)
+        simulation = Simulated(
+            monkeypatch, [1] * 200, [1.0] * len(ports), ports=ports, weights=weights
+        )
         places = range(len(ports))
-        wheres = [(id(made.job.exam), subset.name) for subset in made.job.exam.subsets]
-        return [ports[made.prefix_routes.choose_home(where, places)] for where in wheres]
+        wheres = [(id(simulation.job.exam), subset.name) for subset in simulation.job.exam.subsets]
+        return [
+            ports[simulation.prefix_routes.choose_home(home_key, places)] for home_key in wheres
+        ]
 
     before = prefix_routes([1, 2, 3, 4])
     assert prefix_routes([4, 2, 1, 3]) == before

@@ -24,13 +24,13 @@ class Sleeper(Model):
     def __init__(self, times: list[float], cached: int) -> None:
         self.times = iter(times)
         self.cached = cached
-        self.began = self.ended = 0.0
+        self.first_request = self.last_reply = 0.0
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         now = asyncio.get_running_loop().time
-        self.began = self.began or now()
+        self.first_request = self.first_request or now()
         await asyncio.sleep(next(self.times))
-        self.ended = now()
+        self.last_reply = now()
         usage = Usage(input=200, output=10, cached=self.cached)
         return Reply("So the answer is (A).", finish="stop", usage=usage)
 
@@ -57,7 +57,7 @@ def seconds(
             "eval_batch_size": load.slots,
         }
     )
-    return model.ended - model.began
+    return model.last_reply - model.first_request
 
 
 @pytest.mark.parametrize("cached", [0, 100])
@@ -66,9 +66,9 @@ def test_slots_are_never_idle_for_a_pilot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Load, cached: int
 ) -> None:
     times = latencies(load, 0)
-    took = seconds(tmp_path, monkeypatch, load, times, cached)
-    assert took <= load.limit * ideal_seconds(times, load.slots)
-    assert took <= 1.02 * ideal_seconds(times, load.slots) + 0.3
+    run_seconds = seconds(tmp_path, monkeypatch, load, times, cached)
+    assert run_seconds <= load.limit * ideal_seconds(times, load.slots)
+    assert run_seconds <= 1.02 * ideal_seconds(times, load.slots) + 0.3
 
 
 def test_a_pilot_that_takes_a_minute_holds_nothing(
@@ -77,5 +77,5 @@ def test_a_pilot_that_takes_a_minute_holds_nothing(
     """The replies of a reasoning model take long, and the prefill of a prompt does not."""
     load, chance = LOADS[0], random.Random(3)
     times = [60.0 + chance.random() for _ in range(load.requests)]
-    took = seconds(tmp_path, monkeypatch, load, times, 100)
-    assert took <= 1.01 * ideal_seconds(times, load.slots)
+    run_seconds = seconds(tmp_path, monkeypatch, load, times, 100)
+    assert run_seconds <= 1.01 * ideal_seconds(times, load.slots)

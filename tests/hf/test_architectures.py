@@ -61,11 +61,11 @@ def network(name: str) -> Tiny:
 def test_labels_and_replies_are_those_of_the_network(name: str) -> None:
     tiny = network(name)
     replica = DeviceReplica(tiny.net, torch.device("cpu"))
-    tree, own = form_agrees(replica, "tree"), supports_row_attention(replica)
+    tree, row_attention = form_agrees(replica, "tree"), supports_row_attention(replica)
     form = "tree" if tree else best_form(replica, "auto")
     replica.close()
     assert form == KINDS[name][0]
-    assert own == (form == "tree") or tiny.net.config._attn_implementation != "sdpa"
+    assert row_attention == (form == "tree") or tiny.net.config._attn_implementation != "sdpa"
 
     requests = label_requests()
     for reply, request in zip(
@@ -78,7 +78,9 @@ def test_labels_and_replies_are_those_of_the_network(name: str) -> None:
         expected = {label: float(logs[ids[0]]) for label, ids in reply.label_ids.items()}
         assert reply.label_logprobs == pytest.approx(expected, abs=1e-3)
 
-    asked = text_requests(count=3)
-    replies = ask_all(model(tiny, batch_size=4), asked)
+    text_only = text_requests(count=3)
+    replies = ask_all(model(tiny, batch_size=4), text_only)
     assert [r.error for r in replies if r.error] == []
-    assert [r.raw or r.text for r in replies] == [written(tiny, alone(tiny, r, 12)) for r in asked]
+    assert [r.raw or r.text for r in replies] == [
+        written(tiny, alone(tiny, r, 12)) for r in text_only
+    ]

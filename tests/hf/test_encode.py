@@ -26,21 +26,21 @@ ENDINGS = st.text("ABCD 答案：:;\n()ab", max_size=12)
 
 
 def encoder(
-    tiny: Tiny, *, space: bool = False, template: str | None = None, **more: Any
+    tiny: Tiny, *, space: bool = False, template: str | None = None, **settings: Any
 ) -> RequestEncoder:
-    chosen = HFSettings(**more)
+    chosen = HFSettings(**settings)
     checkpoint = make_checkpoint(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
     return RequestEncoder(checkpoint, label_space=space)
 
 
-def one(encoded: list[EncodedRequest | Fault]) -> EncodedRequest:
+def only_request(encoded: list[EncodedRequest | Fault]) -> EncodedRequest:
     (item,) = encoded
     assert isinstance(item, EncodedRequest), item
     return item
 
 
-def outcome(found: EncodedRequest | Fault) -> Any:
-    return (found.tokens, found.labels) if isinstance(found, EncodedRequest) else found
+def outcome(encoded: EncodedRequest | Fault) -> Any:
+    return (encoded.tokens, encoded.labels) if isinstance(encoded, EncodedRequest) else encoded
 
 
 @settings(
@@ -49,7 +49,7 @@ def outcome(found: EncodedRequest | Fault) -> Any:
 @given(lead=ENDINGS, tail=st.text("ABCD 答案：:;\n()ab", min_size=1, max_size=12))
 def test_shared_tokens_are_those_of_the_whole_text(tiny: Tiny, lead: str, tail: str) -> None:
     prefix = Prefix(lead=CORPUS[1] + lead)
-    item = one(encoder(tiny).encode([Request(Prompt(prefix, tail), TEXT, "h")]))
+    item = only_request(encoder(tiny).encode([Request(Prompt(prefix, tail), TEXT, "h")]))
     assert item.tokens == tiny.tokenizer(prefix.lead + tail)["input_ids"]
     alone = tiny.tokenizer(prefix.lead)["input_ids"]
     assert item.tokens[: item.shared] == alone[: item.shared]
@@ -63,40 +63,42 @@ def test_shared_tokens_are_those_of_the_whole_text(tiny: Tiny, lead: str, tail: 
 def test_label_ids_follow_the_prompt_as_it_is_written(tiny: Tiny, ending: str) -> None:
     text = "which?\nanswer" + ending
     request = Request(Prompt(Prefix(), text), LABELS, "h", "ABCD")
-    (found,) = encoder(tiny).encode([request])
-    if isinstance(found, Fault):
-        assert found.kind == "bad_request"
-        assert "decode 'generate'" in found.message
+    (encoded,) = encoder(tiny).encode([request])
+    if isinstance(encoded, Fault):
+        assert encoded.kind == "bad_request"
+        assert "decode 'generate'" in encoded.message
         return
-    whole = tiny.tokenizer(text)["input_ids"]
+    tokens = tiny.tokenizer(text)["input_ids"]
     written = {label: tiny.tokenizer(text + label)["input_ids"] for label in "ABCD"}
-    if len({common_length(whole, ids) for ids in written.values()}) > 1:
-        assert found.tokens == whole
-        assert tiny.tokenizer.decode([ids for (ids,) in found.labels.values()]) == "ABCD"
+    if len({common_length(tokens, ids) for ids in written.values()}) > 1:
+        assert encoded.tokens == tokens
+        assert tiny.tokenizer.decode([ids for (ids,) in encoded.labels.values()]) == "ABCD"
         return
-    for label, (spelling,) in found.labels.items():
-        assert written[label][: len(found.tokens) + 1] == [*found.tokens, spelling]
+    for label, (spelling,) in encoded.labels.items():
+        assert written[label][: len(encoded.tokens) + 1] == [*encoded.tokens, spelling]
 
 
 def test_a_label_that_merges_with_the_cue_replaces_its_last_token(tiny: Tiny) -> None:
     text = "x\nanswer;"
-    whole = tiny.tokenizer(text)["input_ids"]
+    tokens = tiny.tokenizer(text)["input_ids"]
     merged = tiny.tokenizer(text + "A")["input_ids"]
-    assert merged[: len(whole)] != whole, "the tokenizer of the test must merge here"
-    item = one(encoder(tiny).encode([Request(Prompt(Prefix(), text), LABELS, "h", "ABCD")]))
-    assert len(item.tokens) < len(whole)
+    assert merged[: len(tokens)] != tokens, "the tokenizer of the test must merge here"
+    item = only_request(
+        encoder(tiny).encode([Request(Prompt(Prefix(), text), LABELS, "h", "ABCD")])
+    )
+    assert len(item.tokens) < len(tokens)
     assert [*item.tokens, item.labels["A"][0]] == merged
 
 
 def test_the_label_ids_of_a_prompt_do_not_depend_on_what_was_asked_before(tiny: Tiny) -> None:
     breaks = ["\n\n"] * 500 + ["\nA", "\nB", "\nC", "\nD"] * 100
-    tiny = Tiny(tiny.net, build_tokenizer(more=breaks))
+    tiny = Tiny(tiny.net, build_tokenizer(extra_texts=breaks))
     stems = ("x\nanswer", "x\nanswer;", "x\n\nanswer;", "答案：", "y\n答案：", "")
     texts = [stem + behind for stem in stems for behind in ("", " ", "\n", "\n\n", "\n" * 40)]
     requests = [Request(Prompt(Prefix(), f"which?{t}"), LABELS, "h", "ABCD") for t in texts]
     alone = [outcome(encoder(tiny).encode([request])[0]) for request in requests]
-    assert [outcome(found) for found in encoder(tiny).encode(requests)] == alone
-    assert [outcome(found) for found in encoder(tiny).encode(requests[::-1])] == alone[::-1]
+    assert [outcome(encoded) for encoded in encoder(tiny).encode(requests)] == alone
+    assert [outcome(encoded) for encoded in encoder(tiny).encode(requests[::-1])] == alone[::-1]
 
 
 def test_the_last_line_comes_with_the_breaks_around_it() -> None:
@@ -109,14 +111,14 @@ def test_the_last_line_comes_with_the_breaks_around_it() -> None:
 
 def test_the_spelling_with_a_space_counts_where_it_is_asked_for(tiny: Tiny) -> None:
     request = Request(Prompt(Prefix(), "question (x)\nanswer ="), LABELS, "h", "ABCD")
-    single = one(encoder(tiny).encode([request])).labels
-    both = one(encoder(tiny, space=True).encode([request])).labels
+    single = only_request(encoder(tiny).encode([request])).labels
+    both_spellings = only_request(encoder(tiny, space=True).encode([request])).labels
     assert all(len(ids) == 1 for ids in single.values())
-    assert all(both[label][:1] == ids for label, ids in single.items())
+    assert all(both_spellings[label][:1] == ids for label, ids in single.items())
     spaced = tiny.tokenizer("question (x)\nanswer = A")["input_ids"]
-    item = one(encoder(tiny, space=True).encode([request]))
+    item = only_request(encoder(tiny, space=True).encode([request]))
     assert spaced == [*item.tokens, *spaced[len(item.tokens) :]]
-    assert both["A"] == (single["A"][0], spaced[len(item.tokens)])
+    assert both_spellings["A"] == (single["A"][0], spaced[len(item.tokens)])
 
 
 def test_a_label_is_written_as_the_protocol_writes_it(tiny: Tiny) -> None:
@@ -124,14 +126,14 @@ def test_a_label_is_written_as_the_protocol_writes_it(tiny: Tiny) -> None:
     text = "question (x)\nanswer ="
     for space in (False, True):
         request = Request(Prompt(Prefix(), text), spaced, "h", "ABCD")
-        item = one(encoder(tiny, space=space).encode([request]))
+        item = only_request(encoder(tiny, space=space).encode([request]))
         for label, ids in item.labels.items():
             assert [*item.tokens, *ids] == tiny.tokenizer(f"{text} {label}")["input_ids"]
 
 
 def test_chat_prompts_share_their_turns_and_end_with_the_cue(tiny: Tiny) -> None:
     prompt = Prompt(CHAT_SHOTS, "red or blue?", "Answer: ")
-    item = one(encoder(tiny).encode([Request(prompt, CHAT, "h")]))
+    item = only_request(encoder(tiny).encode([Request(prompt, CHAT, "h")]))
     text = tiny.tokenizer.decode(item.tokens)
     assert text == (
         "<|system|>Answer.<|end|><|user|>1 or 2?<|end|><|assistant|>A<|end|>"
@@ -155,9 +157,9 @@ def test_a_template_that_refuses_is_a_fault_of_that_prompt(tiny: Tiny) -> None:
         Request(Prompt(CHAT_SHOTS, "?"), CHAT, "1"),
         Request(Prompt(Prefix(), "?"), CHAT, "2"),
     ]
-    refused, item = encoder(tiny, chat_template=template).encode(requests)
-    assert isinstance(refused, Fault)
-    assert "no system" in refused.message
+    fault, item = encoder(tiny, chat_template=template).encode(requests)
+    assert isinstance(fault, Fault)
+    assert "no system" in fault.message
     assert isinstance(item, EncodedRequest)
 
 
@@ -183,7 +185,7 @@ def test_an_added_end_mark_is_taken_off_a_text_to_continue(tiny: Tiny) -> None:
         single="<|begin|> $A <|end|>", special_tokens=marks
     )
     assert closing("ab")["input_ids"][-1] == closing.eos_token_id
-    item = one(
+    item = only_request(
         encoder(Tiny(tiny.net, closing)).encode([Request(Prompt(Prefix(), "ab"), TEXT, "h")])
     )
     assert item.tokens == tiny.tokenizer("ab")["input_ids"]

@@ -41,12 +41,12 @@ BRANCHES = st.lists(
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(drawn=BRANCHES)
+@given(prefixes_and_questions=BRANCHES)
 def test_tree_and_cache_equal_whole_prompts(
-    tiny: Tiny, drawn: list[tuple[list[int], list[list[int]]]]
+    tiny: Tiny, prefixes_and_questions: list[tuple[list[int], list[list[int]]]]
 ) -> None:
     replica = DeviceReplica(tiny.net, CPU)
-    branches = [PrefixBranch(prefix, questions) for prefix, questions in drawn]
+    branches = [PrefixBranch(prefix, questions) for prefix, questions in prefixes_and_questions]
     rows = [[*b.prefix, *q] for b in branches for q in b.questions]
     plain = replica.run_plain(rows).logits
     cached = [
@@ -71,8 +71,8 @@ def test_whole_prompts_are_what_the_network_itself_gives(tiny: Tiny) -> None:
 
 def test_a_kept_prefix_serves_questions_that_share_less_of_it(tiny: Tiny) -> None:
     replica = DeviceReplica(tiny.net, CPU)
-    kept = replica.run_prefix([7, 8, 9, 10, 11])
-    read, _ = replica.continue_rows(kept, 3, [[20, 21], [22]])
+    prefix_cache = replica.run_prefix([7, 8, 9, 10, 11])
+    read, _ = replica.continue_rows(prefix_cache, 3, [[20, 21], [22]])
     plain = replica.run_plain([[7, 8, 9, 20, 21], [7, 8, 9, 22]])
     torch.testing.assert_close(read.logits, plain.logits, atol=2e-4, rtol=1e-4)
     replica.close()
@@ -84,7 +84,8 @@ def test_positions_and_mask_of_a_packed_tree() -> None:
     assert packed.positions.tolist() == [[0, 1, 0, 2, 2, 3, 1]]
     assert packed.last_positions.tolist() == [3, 5, 6]
     sees = [
-        [place for place, seen in enumerate(row) if seen] for row in dense_mask(packed).tolist()
+        [place for place, is_visible in enumerate(row) if is_visible]
+        for row in dense_mask(packed).tolist()
     ]
     assert sees == [[0], [0, 1], [2], [0, 1, 3], [0, 1, 4], [0, 1, 4, 5], [2, 6]]
 
@@ -94,7 +95,7 @@ def reference_flash(
     key: Any,
     value: Any,
     asking: SegmentBounds,
-    asked: SegmentBounds,
+    key_bounds: SegmentBounds,
     scaling: float | None,
     *,
     causal: bool = False,
@@ -104,7 +105,7 @@ def reference_flash(
     outs, weights = [], []
     groups = query.shape[1] // key.shape[1]
     key, value = (part.repeat_interleave(groups, 1) for part in (key, value))
-    ends = list(zip(asking.ends.tolist(), asked.ends.tolist(), strict=True))
+    ends = list(zip(asking.ends.tolist(), key_bounds.ends.tolist(), strict=True))
     for (q0, k0), (q1, k1) in itertools.pairwise(ends):
         scores = torch.einsum("qhd,khd->hqk", query[q0:q1], key[k0:k1]) * scale
         if causal:
@@ -124,7 +125,7 @@ def test_the_two_parts_add_up_to_the_masked_attention(monkeypatch: pytest.Monkey
     query = torch.randn(12, 4, 8)
     key, value = torch.randn(12, 2, 8), torch.randn(12, 2, 8)
     parts = attend_in_parts(query, key, value, packed, 0.3)
-    whole = torch.nn.functional.scaled_dot_product_attention(
+    masked = torch.nn.functional.scaled_dot_product_attention(
         query.transpose(0, 1),
         key.transpose(0, 1),
         value.transpose(0, 1),
@@ -132,7 +133,7 @@ def test_the_two_parts_add_up_to_the_masked_attention(monkeypatch: pytest.Monkey
         scale=0.3,
         enable_gqa=True,
     ).transpose(0, 1)
-    torch.testing.assert_close(parts, whole)
+    torch.testing.assert_close(parts, masked)
 
 
 def test_the_form_is_found_out_by_trying(tiny: Tiny) -> None:
@@ -146,15 +147,15 @@ def test_the_form_is_found_out_by_trying(tiny: Tiny) -> None:
 class Wrong(DeviceReplica):
     """A replica whose cache form is off, as that of an unknown architecture may be."""
 
-    def continue_rows(self, *args: Any, **more: Any) -> tuple[NextTokenScores, Any]:
-        read, kept = super().continue_rows(*args, **more)
-        return NextTokenScores(read.logits + 1.0, read.hidden), kept
+    def continue_rows(self, *args: Any, **options: Any) -> tuple[NextTokenScores, Any]:
+        read, cache = super().continue_rows(*args, **options)
+        return NextTokenScores(read.logits + 1.0, read.hidden), cache
 
 
 class Failing(DeviceReplica):
     """A replica of an architecture that has no cache of keys and values."""
 
-    def continue_rows(self, *args: Any, **more: Any) -> tuple[NextTokenScores, Any]:
+    def continue_rows(self, *args: Any, **options: Any) -> tuple[NextTokenScores, Any]:
         raise AttributeError("no keys")
 
 

@@ -27,21 +27,21 @@ from tests.support.local_model import small_gguf
 
 def start(model: str, **args: Any) -> None:
     config = TaskConfig(model=model, datasets=["demo"], model_args=args, offline=True)
-    made = make_model(config)
+    model_object = make_model(config)
 
     async def open_and_close() -> None:
         try:
-            await made.start()
+            await model_object.start()
         finally:
-            await made.close()
+            await model_object.close()
 
     asyncio.run(open_and_close())
 
 
 def refusal(model: str, **args: Any) -> str:
-    with pytest.raises(KejuError) as caught:
+    with pytest.raises(KejuError) as error:
         start(model, **args)
-    message = str(caught.value)
+    message = str(error.value)
     assert "\n" not in message
     return message
 
@@ -167,13 +167,14 @@ def test_weights_that_are_cut_short(tiny_folder: Path, tmp_path: Path, share: fl
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"), [(100, "header ends too early"), (300, "fetch it again"), (2, "not a GGUF")]
+    ("byte_count", "reason"),
+    [(100, "header ends too early"), (300, "fetch it again"), (2, "not a GGUF")],
 )
-def test_a_gguf_that_is_cut_short(tmp_path: Path, kept: int, told: str) -> None:
+def test_a_gguf_that_is_cut_short(tmp_path: Path, byte_count: int, reason: str) -> None:
     file = small_gguf(tmp_path / "cut.gguf")
-    file.write_bytes(file.read_bytes()[:kept])
+    file.write_bytes(file.read_bytes()[:byte_count])
     message = refusal(f"hf:{file}")
-    assert told in message
+    assert reason in message
     assert "cut.gguf" in message
 
 

@@ -42,7 +42,7 @@ def checkpoint(smollm2: Path) -> Checkpoint:
 def questions() -> list[Request]:
     """Short questions with three worked examples each, asked for the likeliest letter."""
     exam, _ = prepare_exam("demo", {"protocol": "letters"})
-    return as_requests(exam, kinds=4, each=8)
+    return as_requests(exam, kinds=4, rows_per_subset=8)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +51,18 @@ def many_questions(data_dir: Path) -> list[Request]:
     demo, _ = prepare_exam("demo", {"protocol": "letters"})
     form = {"protocol": "tutorial", "form": "base"}
     ceval, _ = prepare_exam("ceval", form, data_dir=str(data_dir))
-    return [*as_requests(demo, kinds=6, each=15), *as_requests(ceval, kinds=4, each=8)]
+    return [
+        *as_requests(demo, kinds=6, rows_per_subset=15),
+        *as_requests(ceval, kinds=4, rows_per_subset=8),
+    ]
 
 
-def as_requests(exam: Exam, *, kinds: int, each: int) -> list[Request]:
+def as_requests(exam: Exam, *, kinds: int, rows_per_subset: int) -> list[Request]:
     sampling = Sampling(form="completion", decode="labels")
     rows = [
         row
         for subset in exam.subsets[:kinds]
-        for row in range(subset.start, min(subset.stop, subset.start + each))
+        for row in range(subset.start, min(subset.stop, subset.start + rows_per_subset))
     ]
     samples = [exam.samples[row] for row in rows]
     return [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
@@ -71,20 +74,20 @@ def values(model: Model, requests: Sequence[Request]) -> list[dict[str, float]]:
         try:
             places = asyncio.Semaphore(model.slots or 2)
 
-            async def one(request: Request) -> Reply:
+            async def ask_one(request: Request) -> Reply:
                 async with places:
                     return await model.ask(request, timeout=600)
 
-            return await asyncio.gather(*map(one, requests))
+            return await asyncio.gather(*map(ask_one, requests))
         finally:
             await model.close()
 
-    found = []
+    label_values = []
     for reply in asyncio.run(ask()):
         assert reply.error is None, reply.error
         assert reply.label_logprobs
-        found.append(reply.label_logprobs)
-    return found
+        label_values.append(reply.label_logprobs)
+    return label_values
 
 
 def hf(checkpoint: Checkpoint, **settings: Any) -> HFModel:
@@ -96,7 +99,7 @@ def best(shares: dict[str, float]) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(checkpoint: Checkpoint, questions: list[Request]) -> list[dict[str, float]]:
+def separate_values(checkpoint: Checkpoint, questions: list[Request]) -> list[dict[str, float]]:
     """The values with nothing shared."""
     return values(hf(checkpoint, prefix_reuse="off"), questions)
 
@@ -109,28 +112,38 @@ def test_the_weights_are_dequantised(checkpoint: Checkpoint) -> None:
 
 @pytest.mark.parametrize("form", ["cache", "tree"])
 def test_reuse_gives_the_same_labels_and_values(
-    checkpoint: Checkpoint, questions: list[Request], whole: list[dict[str, float]], form: str
+    checkpoint: Checkpoint,
+    questions: list[Request],
+    separate_values: list[dict[str, float]],
+    form: str,
 ) -> None:
     shared = values(hf(checkpoint, prefix_reuse=form), questions)
-    assert [best(one) for one in shared] == [best(one) for one in whole]
-    for one, other in zip(shared, whole, strict=True):
-        assert one == pytest.approx(other, abs=1e-4)
+    assert [best(shared_row) for shared_row in shared] == [
+        best(shared_row) for shared_row in separate_values
+    ]
+    for shared_row, separate_row in zip(shared, separate_values, strict=True):
+        assert shared_row == pytest.approx(separate_row, abs=1e-4)
 
 
-def test_values_are_probabilities(whole: list[dict[str, float]]) -> None:
-    for shares in whole:
+def test_values_are_probabilities(separate_values: list[dict[str, float]]) -> None:
+    for shares in separate_values:
         assert 0 < sum(map(math.exp, shares.values())) <= 1 + 1e-6
 
 
-def check_agreement(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
+def check_agreement(
+    keju_values: list[dict[str, float]], reference_values: list[dict[str, float]]
+) -> None:
     """At least 95 % of the labels equal, and where they differ, nearly a tie."""
-    different = [
-        max(one[best(one)] - one[best(other)], other[best(other)] - other[best(one)])
-        for one, other in zip(ours, theirs, strict=True)
-        if best(one) != best(other)
+    margins = [
+        max(
+            keju_row[best(keju_row)] - keju_row[best(reference_row)],
+            reference_row[best(reference_row)] - reference_row[best(keju_row)],
+        )
+        for keju_row, reference_row in zip(keju_values, reference_values, strict=True)
+        if best(keju_row) != best(reference_row)
     ]
-    assert len(different) <= 0.05 * len(ours), different
-    assert all(margin < NEAR_TIE for margin in different), different
+    assert len(margins) <= 0.05 * len(keju_values), margins
+    assert all(margin < NEAR_TIE for margin in margins), margins
 
 
 @pytest.fixture(scope="module")
@@ -147,19 +160,19 @@ def test_ceval_as_lm_eval_puts_it_takes_the_label_of_lm_eval(
     sampling = resolve_sampling(exam.protocol, TaskConfig(model="m", datasets=["ceval"]))
     samples = [exam.samples[part.start] for part in exam.subsets[:8]]
     requests = [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
-    ours = values(hf(checkpoint), requests)
-    for request, shares in zip(requests, ours, strict=True):
-        text, theirs = request.prompt.text, {}
+    keju_values = values(hf(checkpoint), requests)
+    for request, shares in zip(requests, keju_values, strict=True):
+        text, lm_eval_values = request.prompt.text, {}
         before = checkpoint.tokenizer(text)["input_ids"]
         for label in request.labels:
-            whole = checkpoint.tokenizer(f"{text} {label}")["input_ids"]
+            tokens = checkpoint.tokenizer(f"{text} {label}")["input_ids"]
             with torch.no_grad():
-                logits = checkpoint.net(torch.tensor([whole])).logits[0]
+                logits = checkpoint.net(torch.tensor([tokens])).logits[0]
             logs = torch.log_softmax(logits.float(), -1)
-            theirs[label] = sum(
-                float(logs[n - 1, whole[n]]) for n in range(len(before), len(whole))
+            lm_eval_values[label] = sum(
+                float(logs[n - 1, tokens[n]]) for n in range(len(before), len(tokens))
             )
-        assert shares == pytest.approx(theirs, abs=1e-4)
+        assert shares == pytest.approx(lm_eval_values, abs=1e-4)
 
 
 def test_tokens_are_those_of_llama_cpp(
@@ -183,12 +196,14 @@ def test_tokens_are_those_of_llama_cpp(
         finally:
             await model.close()
 
-    for text, theirs in zip(texts, asyncio.run(tokens()), strict=True):
-        assert checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"] == theirs, text
+    for text, llama_tokens in zip(texts, asyncio.run(tokens()), strict=True):
+        assert checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"] == llama_tokens, (
+            text
+        )
 
 
 def test_without_quantised_arithmetic_llama_cpp_gives_the_same_values(
-    smollm2: Path, tmp_path: Path, questions: list[Request], whole: list[dict[str, float]]
+    smollm2: Path, tmp_path: Path, questions: list[Request], separate_values: list[dict[str, float]]
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
     from keju.models.llama.model import LlamaModel
@@ -196,11 +211,13 @@ def test_without_quantised_arithmetic_llama_cpp_gives_the_same_values(
 
     file = tmp_path / "float32.gguf"
     write_float32(smollm2, file)
-    some = slice(None, None, 3)
-    found = values(LlamaModel("gguf:float32", file), questions[some])
-    for ours, theirs in zip(whole[some], found, strict=True):
-        assert ours == pytest.approx(theirs, abs=SAME_WEIGHTS)
-    assert [best(one) for one in found] == [best(one) for one in whole[some]]
+    sample_slice = slice(None, None, 3)
+    llama_values = values(LlamaModel("gguf:float32", file), questions[sample_slice])
+    for hf_row, llama_row in zip(separate_values[sample_slice], llama_values, strict=True):
+        assert hf_row == pytest.approx(llama_row, abs=SAME_WEIGHTS)
+    assert [best(row_values) for row_values in llama_values] == [
+        best(row_values) for row_values in separate_values[sample_slice]
+    ]
 
 
 def test_llama_cpp_in_process_agrees(

@@ -21,12 +21,12 @@ from tests.hf.tiny import CHAT, CHAT_SHOTS, LABELS, Tiny, ask_all, label_request
 
 
 def values(replies: list[Reply]) -> list[dict[str, float]]:
-    found = []
+    label_values = []
     for reply in replies:
         assert reply.error is None, reply.error
         assert reply.label_logprobs is not None
-        found.append(reply.label_logprobs)
-    return found
+        label_values.append(reply.label_logprobs)
+    return label_values
 
 
 def truth(tiny: Tiny, request: Request) -> tuple[dict[str, float], float]:
@@ -47,9 +47,9 @@ def truth(tiny: Tiny, request: Request) -> tuple[dict[str, float], float]:
 def test_every_form_gives_what_the_network_gives(tiny: Tiny, form: str) -> None:
     requests = label_requests()
     replies = ask_all(model(tiny, prefix_reuse=form, batch_size=4), requests)
-    for request, reply, found in zip(requests, replies, values(replies), strict=True):
+    for request, reply, label_values in zip(requests, replies, values(replies), strict=True):
         expected, outside = truth(tiny, request)
-        assert found == pytest.approx(expected, abs=1e-4)
+        assert label_values == pytest.approx(expected, abs=1e-4)
         assert reply.outside_mass == pytest.approx(outside, abs=1e-4)
         assert reply.text == max(expected, key=lambda label: expected[label])
         assert reply.finish == "stop"
@@ -58,11 +58,11 @@ def test_every_form_gives_what_the_network_gives(tiny: Tiny, form: str) -> None:
 def test_usage_tells_what_was_not_computed_again(tiny: Tiny) -> None:
     requests = label_requests()[:7]
     length = len(tiny.tokenizer(requests[0].prompt.prefix.lead)["input_ids"])
-    for form, least in (("tree", length - 2), ("cache", length - 2), ("off", 0)):
+    for form, least_computed in (("tree", length - 2), ("cache", length - 2), ("off", 0)):
         replies = ask_all(model(tiny, prefix_reuse=form), requests)
         counts = [reply.usage.cached for reply in replies]
         assert sorted(counts)[0] == 0, "somebody pays for the prefix"
-        assert all(least <= count <= length for count in sorted(counts)[1:])
+        assert all(least_computed <= count <= length for count in sorted(counts)[1:])
         inputs = [reply.usage.input for reply in replies]
         assert inputs == [len(tiny.tokenizer(r.prompt.text)["input_ids"]) for r in requests]
 
@@ -86,9 +86,9 @@ def test_chat_prompts_are_read_after_the_cue(tiny: Tiny) -> None:
     tokens = tiny.tokenizer(text + "It is =", add_special_tokens=False)["input_ids"]
     with torch.no_grad():
         logs = tiny.net(torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
-    (found,) = values([reply])
+    (label_values,) = values([reply])
     expected = {label: float(logs[tiny.tokenizer.convert_tokens_to_ids(label)]) for label in "AB"}
-    assert found == pytest.approx(expected, abs=1e-4)
+    assert label_values == pytest.approx(expected, abs=1e-4)
 
 
 class Small(DeviceReplica):
@@ -108,9 +108,9 @@ class Small(DeviceReplica):
         self._check(rows)
         return super().run_plain(rows)
 
-    def continue_rows(self, prefix: Any, length: int, rows: Any, **more: Any) -> Any:
+    def continue_rows(self, prefix: Any, length: int, rows: Any, **options: Any) -> Any:
         self._check(rows)
-        return super().continue_rows(prefix, length, rows, **more)
+        return super().continue_rows(prefix, length, rows, **options)
 
     def run_tree(self, branches: Any) -> Any:
         self._check([question for branch in branches for question in branch.questions])
@@ -121,8 +121,8 @@ class Small(DeviceReplica):
 def small(monkeypatch: pytest.MonkeyPatch) -> type[Small]:
     """Let every model of the test run on a small device."""
 
-    def choose(_replica: Small, asked: str) -> str:
-        return "cache" if asked == "auto" else asked
+    def choose(_replica: Small, wanted_form: str) -> str:
+        return "cache" if wanted_form == "auto" else wanted_form
 
     def arm(replica: Small) -> bool:
         replica.armed = True
@@ -145,8 +145,8 @@ def test_out_of_memory_halves_the_batch_and_goes_on(
     expected = values(ask_all(model(tiny, prefix_reuse=form), requests))
     monkeypatch.setattr(small, "room", room)
     replies = ask_all(model(tiny, prefix_reuse=form), requests)
-    for found, wanted in zip(values(replies), expected, strict=True):
-        assert found == pytest.approx(wanted, abs=1e-4)
+    for label_values, expected_values in zip(values(replies), expected, strict=True):
+        assert label_values == pytest.approx(expected_values, abs=1e-4)
     assert max(small.tried) > room, "the test must run out of memory"
     assert small.tried[-1] <= room
 

@@ -11,8 +11,8 @@ from keju.errors import ConfigError
 from keju.models.hf.settings import read_settings
 
 
-def config(model: str = "hf:some/model", **more: Any) -> TaskConfig:
-    return TaskConfig(model=model, datasets=["demo"], **more)
+def config(model: str = "hf:some/model", **settings: Any) -> TaskConfig:
+    return TaskConfig(model=model, datasets=["demo"], **settings)
 
 
 def test_name_and_defaults() -> None:
@@ -24,7 +24,7 @@ def test_name_and_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "hint"),
+    ("arguments", "hint"),
     [
         ({"dtyp": "float32"}, "unknown key 'dtyp' (did you mean 'dtype'?)"),
         ({"atn_implementation": "sdpa"}, "did you mean 'attn_implementation'?"),
@@ -37,36 +37,36 @@ def test_name_and_defaults() -> None:
         ),
     ],
 )
-def test_wrong_settings_are_refused_in_one_line(given: dict[str, Any], hint: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read_settings(config(model_args=given))
-    assert hint in str(caught.value)
-    assert str(caught.value).startswith("model_args")
-    assert "\n" not in str(caught.value)
+def test_wrong_settings_are_refused_in_one_line(arguments: dict[str, Any], hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_settings(config(model_args=arguments))
+    assert hint in str(error.value)
+    assert str(error.value).startswith("model_args")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("key", ["zzz", "name", "offline"])
 def test_the_valid_keys_are_those_that_can_be_given(key: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         read_settings(config(model_args={key: "x"}))
-    _, _, valid = str(caught.value).partition(f"unknown key '{key}'")
+    _, _, valid = str(error.value).partition(f"unknown key '{key}'")
     assert "batch_size" in valid
     assert "name" not in valid
     assert "offline" not in valid
 
 
 def test_a_wrong_prefix_reuse_is_one_error() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         read_settings(config(model_args={"prefix_reuse": "foo"}))
-    assert "more)" not in str(caught.value)
-    assert "bool" not in str(caught.value)
+    assert "more)" not in str(error.value)
+    assert "bool" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "form"), [(True, "auto"), (False, "off"), ("tree", "tree"), ("off", "off")]
+    ("value", "form"), [(True, "auto"), (False, "off"), ("tree", "tree"), ("off", "off")]
 )
-def test_prefix_reuse_in_words(given: bool | str, form: str) -> None:
-    assert read_settings(config(model_args={"prefix_reuse": given})).reuse == form
+def test_prefix_reuse_in_words(value: bool | str, form: str) -> None:
+    assert read_settings(config(model_args={"prefix_reuse": value})).reuse == form
 
 
 def test_a_gguf_path_is_a_folder_and_a_file() -> None:
@@ -76,5 +76,5 @@ def test_a_gguf_path_is_a_folder_and_a_file() -> None:
 
 def test_a_batch_size_that_was_asked_for_is_used() -> None:
     assert read_settings(config(eval_batch_size=7)).batch_size == 7
-    both = config(eval_batch_size=7, model_args={"batch-size": 3})
-    assert read_settings(both).batch_size == 3
+    config_with_both = config(eval_batch_size=7, model_args={"batch-size": 3})
+    assert read_settings(config_with_both).batch_size == 3

@@ -25,14 +25,14 @@ def alone(tiny: Tiny, request: Request, limit: int) -> list[int]:
     """Greedy tokens by transformers' own loop, for one prompt."""
     tokens = tiny.tokenizer(request.prompt.text, return_tensors="pt")["input_ids"]
     with torch.no_grad():
-        whole = tiny.net.generate(
+        generated = tiny.net.generate(
             tokens,
             attention_mask=torch.ones_like(tokens),
             max_new_tokens=limit,
             do_sample=False,
             pad_token_id=tiny.tokenizer.eos_token_id,
         )
-    new: list[int] = whole[0, tokens.shape[1] :].tolist()
+    new: list[int] = generated[0, tokens.shape[1] :].tolist()
     return new
 
 
@@ -80,26 +80,28 @@ def test_replies_of_different_length_make_room_for_others(tiny: Tiny) -> None:
 
 def test_a_stop_string_cuts_the_text(tiny: Tiny) -> None:
     request = text_requests(count=1)[0]
-    whole = written(tiny, alone(tiny, request, 12))
-    stop = whole[len(whole) // 2 :][:2]
+    full_text = written(tiny, alone(tiny, request, 12))
+    stop = full_text[len(full_text) // 2 :][:2]
     sampling = msgspec.structs.replace(TEXT, stop=("never there", stop))
     (reply,) = ask_all(model(tiny), [msgspec.structs.replace(request, sampling=sampling)])
-    assert reply.text == whole[: whole.find(stop)]
+    assert reply.text == full_text[: full_text.find(stop)]
     assert reply.finish == "stop"
-    assert reply.usage.output < 12 or whole.endswith(stop)
+    assert reply.usage.output < 12 or full_text.endswith(stop)
 
 
 def test_the_end_token_ends_a_reply_and_is_not_in_it(tiny: Tiny) -> None:
     request = text_requests(count=1)[0]
     tokens = alone(tiny, request, 12)
-    ended = model(tiny)
-    checkpoint = ended._checkpoint
-    ended._checkpoint = type(checkpoint)(**vars(checkpoint) | {"eos": frozenset({tokens[3]})})
-    (reply,) = ask_all(ended, [request])
-    first = tokens.index(tokens[3])
-    assert (reply.raw or reply.text) == written(tiny, tokens[:first])
+    ending_model = model(tiny)
+    checkpoint = ending_model._checkpoint
+    ending_model._checkpoint = type(checkpoint)(
+        **vars(checkpoint) | {"eos": frozenset({tokens[3]})}
+    )
+    (reply,) = ask_all(ending_model, [request])
+    end_position = tokens.index(tokens[3])
+    assert (reply.raw or reply.text) == written(tiny, tokens[:end_position])
     assert reply.finish == "stop"
-    assert reply.usage.output == first + 1
+    assert reply.usage.output == end_position + 1
 
 
 def test_a_reply_ends_where_the_context_ends(tiny: Tiny) -> None:
@@ -117,20 +119,20 @@ def test_sampling_depends_on_the_seed_and_not_on_the_batch(tiny: Tiny) -> None:
         requests = [msgspec.structs.replace(r, seed=seed) for r in text_requests(hot)]
         return texts(ask_all(model(tiny, batch_size=batch_size), requests))
 
-    first = sampled(1, 2)
-    assert first == sampled(1, 16)
-    assert first != sampled(2, 16)
-    assert first != texts(ask_all(model(tiny), text_requests()))
+    first_texts = sampled(1, 2)
+    assert first_texts == sampled(1, 16)
+    assert first_texts != sampled(2, 16)
+    assert first_texts != texts(ask_all(model(tiny), text_requests()))
 
 
 def test_draws_follow_the_distribution() -> None:
     logits = torch.tensor([[2.0, 1.0, 0.0, -1.0]]).repeat(2000, 1)
     chance = [(n + 0.5) / 2000 for n in range(2000)]
     for temperature in (0.5, 1.0, 2.0):
-        drawn = draw(logits, Sampling(temperature=temperature), chance)
+        tokens = draw(logits, Sampling(temperature=temperature), chance)
         shares = (logits[0] / temperature).softmax(-1).tolist()
         for token, share in enumerate(shares):
-            assert drawn.count(token) / 2000 == pytest.approx(share, abs=2e-3)
+            assert tokens.count(token) / 2000 == pytest.approx(share, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +156,10 @@ class Cramped(DeviceReplica):
     """A device whose memory holds a running batch of a few rows only."""
 
     room = 2
-    most = 0
+    most_rows = 0
 
     def run_step(self, tokens: Any, places: Any, mask: Any, cache: Any) -> Any:
-        type(self).most = max(self.most, len(tokens))
+        type(self).most_rows = max(self.most_rows, len(tokens))
         if len(tokens) > self.room:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return super().run_step(tokens, places, mask, cache)
@@ -168,7 +170,7 @@ def test_out_of_memory_makes_the_batch_smaller(tiny: Tiny, monkeypatch: pytest.M
     expected = texts(ask_all(model(tiny), requests))
     monkeypatch.setattr("keju.models.hf.worker.DeviceReplica", Cramped)
     assert texts(ask_all(model(tiny, batch_size=8), requests)) == expected
-    assert Cramped.most == 8
+    assert Cramped.most_rows == 8
 
 
 def test_memory_that_runs_out_while_rows_are_dropped_is_recovered_from(
@@ -176,13 +178,13 @@ def test_memory_that_runs_out_while_rows_are_dropped_is_recovered_from(
 ) -> None:
     requests = text_requests()
     expected = texts(ask_all(model(tiny), requests))
-    whole, calls = RunningBatch.keep, []
+    keep_rows, calls = RunningBatch.keep, []
 
     def keep(batch: RunningBatch, rows: Sequence[ReplyInProgress]) -> None:
         calls.append(len(rows))
         if len(calls) == 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        whole(batch, rows)
+        keep_rows(batch, rows)
 
     monkeypatch.setattr(RunningBatch, "keep", keep)
     assert texts(ask_all(model(tiny, batch_size=4), requests)) == expected
@@ -212,11 +214,11 @@ def test_a_device_that_breaks_down_leaves_nobody_waiting(
     async def ask() -> list[Reply | BaseException]:
         await writer.start()
         try:
-            asked = [writer.ask(request, timeout=60) for request in text_requests()]
-            found: list[Reply | BaseException] = await asyncio.gather(
-                *asked, return_exceptions=True
+            asking = [writer.ask(request, timeout=60) for request in text_requests()]
+            outcomes: list[Reply | BaseException] = await asyncio.gather(
+                *asking, return_exceptions=True
             )
-            return found
+            return outcomes
         finally:
             await writer.close()
 

@@ -55,7 +55,7 @@ def build(seed: int = 0, **changes: Any) -> Tiny:
     return Tiny(LlamaForCausalLM(LlamaConfig(**shape | changes)).eval(), tokenizer)
 
 
-def build_tokenizer(template: str | None = TEMPLATE, more: Sequence[str] = ()) -> Any:
+def build_tokenizer(template: str | None = TEMPLATE, extra_texts: Sequence[str] = ()) -> Any:
     """A byte-level BPE of a few hundred tokens that writes a beginning mark, as Llama's do."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -69,7 +69,7 @@ def build_tokenizer(template: str | None = TEMPLATE, more: Sequence[str] = ()) -
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    plain.train_from_iterator([*CORPUS, *more], trainer)
+    plain.train_from_iterator([*CORPUS, *extra_texts], trainer)
     begin = plain.token_to_id("<|begin|>")
     plain.post_processor = processors.TemplateProcessing(
         single="<|begin|> $A", special_tokens=[("<|begin|>", begin)]
@@ -94,18 +94,18 @@ def model(tiny: Tiny, name: str = "hf:tiny", **settings: Any) -> Any:
     return HFModel(name, chosen, checkpoint=checkpoint)
 
 
-def ask_all(asked: Any, requests: Sequence[Request], timeout: float = 60.0) -> list[Reply]:
+def ask_all(model_object: Any, requests: Sequence[Request], timeout: float = 60.0) -> list[Reply]:
     """Start a model, ask everything at once, close it."""
 
     async def work() -> list[Reply]:
-        await asked.start()
+        await model_object.start()
         try:
             replies: list[Reply] = await asyncio.gather(
-                *(asked.ask(request, timeout=timeout) for request in requests)
+                *(model_object.ask(request, timeout=timeout) for request in requests)
             )
             return replies
         finally:
-            await asked.close()
+            await model_object.close()
 
     return run(work())
 

@@ -47,10 +47,10 @@ def command(*words: str) -> list[str]:
 
 
 def clean() -> dict[str, str]:
-    own = ("KEJU_", "OPENAI_")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(own)}
+    prefixes = ("KEJU_", "OPENAI_")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     cache = os.environ.get("KEJU_CACHE_DIR")
-    return kept | ({"KEJU_CACHE_DIR": cache} if cache else {})
+    return environ | ({"KEJU_CACHE_DIR": cache} if cache else {})
 
 
 def at(endpoint: LlamaEndpoint) -> list[str]:
@@ -59,24 +59,24 @@ def at(endpoint: LlamaEndpoint) -> list[str]:
 
 def records(folder: Path, run: str) -> dict[str, Record]:
     lines = (folder / "runs" / run / "records.jsonl").read_bytes().splitlines()
-    found = [msgspec.json.decode(line, type=Record) for line in lines]
-    return {record.id: record for record in found}
+    decoded = [msgspec.json.decode(line, type=Record) for line in lines]
+    return {record.id: record for record in decoded}
 
 
 def entry(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert ran.returncode == 0, ran.stderr
-    (only,) = json.loads(ran.stdout)["benchmarks"]
-    assert isinstance(only, dict)
-    return only
+    (entry,) = json.loads(ran.stdout)["benchmarks"]
+    assert isinstance(entry, dict)
+    return entry
 
 
 def test_a_chat_exam(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
     words = ["eval", *at(endpoint), *DEMO, "--limit", "1", "--json"]
     words += ["--generation-config", '{"max_tokens": 8}', "--run-id", "chat"]
-    found = entry(keju(tmp_path, *words))
-    assert found["n"] == 2
-    assert found["outcomes"]["error"] == 0
-    assert found["usage"]["input_tokens"] > 200
+    results = entry(keju(tmp_path, *words))
+    assert results["n"] == 2
+    assert results["outcomes"]["error"] == 0
+    assert results["usage"]["input_tokens"] > 200
     for record in records(tmp_path, "chat").values():
         assert record.reply.usage.output <= 8
         assert record.reply.model == NAME
@@ -89,31 +89,38 @@ def test_labels_in_process_and_over_http_agree(endpoint: LlamaEndpoint, tmp_path
     local = ["--model", "embedded", "--model-args", '{"n_ctx": 1024, "slots": 2}']
     within = entry(keju(tmp_path, "eval", *local, *exam, "--json", "--run-id", "own"))
     assert over["n"] == within["n"] == 6
-    theirs, ours = records(tmp_path, "http"), records(tmp_path, "own")
-    assert theirs.keys() == ours.keys()
-    for key, record in ours.items():
-        mine, other = record.reply.label_logprobs, theirs[key].reply.label_logprobs
-        assert mine
-        assert other
-        assert mine == pytest.approx(other, abs=TOLERANCE)
-        assert max(mine, key=mine.__getitem__) == max(other, key=other.__getitem__)
+    http_records, local_records = records(tmp_path, "http"), records(tmp_path, "own")
+    assert http_records.keys() == local_records.keys()
+    for key, record in local_records.items():
+        local_values, http_values = (
+            record.reply.label_logprobs,
+            http_records[key].reply.label_logprobs,
+        )
+        assert local_values
+        assert http_values
+        assert local_values == pytest.approx(http_values, abs=TOLERANCE)
+        assert max(local_values, key=local_values.__getitem__) == max(
+            http_values, key=http_values.__getitem__
+        )
         assert record.reply.label_ids
     assert within["usage"]["cached_tokens"] > within["usage"]["input_tokens"] / 2
 
 
 def test_stop_strings_and_seeds(endpoint: LlamaEndpoint) -> None:
-    def said(text: str, sampling: Sampling, seed: int | None = None) -> str:
+    def reply_text(text: str, sampling: Sampling, seed: int | None = None) -> str:
         model = OpenAIModel(NAME, api_url=endpoint.url, api_key=KEY)
         reply = ask(model, Request(Prompt(Prefix(), text), sampling, "h", seed=seed), timeout=60)
         assert reply.error is None
         return reply.text
 
     stopped = Sampling(form="completion", max_tokens=24, stop=(" 7",))
-    assert said("1 2 3 4", stopped) == " 5 6"
-    drawn = Sampling(form="completion", temperature=1.0, max_tokens=12)
-    first, again, other = (said("Once upon a time", drawn, seed) for seed in (7, 7, 8))
-    assert first == again
-    assert first != other
+    assert reply_text("1 2 3 4", stopped) == " 5 6"
+    random_sampling = Sampling(form="completion", temperature=1.0, max_tokens=12)
+    first_text, repeated_text, other_text = (
+        reply_text("Once upon a time", random_sampling, seed) for seed in (7, 7, 8)
+    )
+    assert first_text == repeated_text
+    assert first_text != other_text
 
 
 def test_a_prompt_beyond_the_context_is_that_samples_fault(endpoint: LlamaEndpoint) -> None:
@@ -158,8 +165,8 @@ def test_a_killed_run_in_process_is_resumed(tmp_path: Path) -> None:
     before = journal.read_bytes()
     before = before[: before.rfind(b"\n") + 1]
     assert 2 <= before.count(b"\n") < 18
-    found = entry(keju(tmp_path, *words, "--resume"))
-    assert found["n"] == 18
+    results = entry(keju(tmp_path, *words, "--resume"))
+    assert results["n"] == 18
     after = journal.read_bytes()
     assert after.startswith(before)
     assert after.count(b"\n") == 18

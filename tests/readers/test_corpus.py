@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from perf.exam import data_dir
 from perf.reading.draw import STRATA, WANTED, shares_of, stratum_of
-from perf.reading.replies import CORPUS, RECORDINGS, Recording, recorded, replies_of
+from perf.reading.replies import CORPUS, RECORDINGS, ReplyFile, recorded, replies_of
 
 SUMS = CORPUS / "SHA256SUMS"
 
@@ -32,7 +32,7 @@ def test_files_are_as_committed() -> None:
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.model)
-def test_strata_are_drawn_as_planned(recording: Recording) -> None:
+def test_strata_are_drawn_as_planned(recording: ReplyFile) -> None:
     drawn = Counter(row["stratum"] for row in rows(recording.model))
     sizes = strata()[recording.model]
     planned = {name: n for name, n in shares_of(sizes, WANTED).items() if n}
@@ -43,7 +43,7 @@ def test_strata_are_drawn_as_planned(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.model)
-def test_every_key_finds_its_reply(recording: Recording) -> None:
+def test_every_key_finds_its_reply(recording: ReplyFile) -> None:
     folder = data_dir()
     if folder is None or not (folder / recording.file).is_file():
         pytest.skip(f"needs {recording.file}")

@@ -27,7 +27,7 @@ parent = os.getpid()
 """
 
 
-def said(script: str, cores: str = "3") -> Any:
+def run_script(script: str, cores: str = "3") -> Any:
     """What a script prints as JSON; `KEJU_CORES` processes may share its work."""
     ran = subprocess.run(
         [sys.executable, "-c", HEAD + script],
@@ -43,11 +43,11 @@ def said(script: str, cores: str = "3") -> Any:
 @FORKS
 @pytest.mark.parametrize("items", [0, 10, 11, 500])
 def test_items_keep_their_order_wherever_they_are_worked_on(items: int) -> None:
-    found = said(
+    results = run_script(
         "work = lambda sent: (sent, os.getpid() == parent)\n"
         f"print(json.dumps(list(map_on_all_cores(work, range({items}), twice, direct_items=10, batch_size=7))))"
     )
-    assert found == [[item, [2 * item, item < 10]] for item in range(items)]
+    assert results == [[item, [2 * item, item < 10]] for item in range(items)]
 
 
 @FORKS
@@ -55,7 +55,7 @@ def test_items_keep_their_order_wherever_they_are_worked_on(items: int) -> None:
     "error", ['DataError("score_no_rows", file="f")', 'MissingExtra("r", "x")']
 )
 def test_what_is_raised_is_raised_at_the_items_turn(error: str) -> None:
-    code, seen = said(
+    code, started_items = run_script(
         f"""
 def work(sent):
     if sent == 200: raise {error}
@@ -70,13 +70,13 @@ except {error.partition("(")[0]} as error:
 """
     )
     assert code
-    assert 90 <= len(seen) <= 100
-    assert seen == list(range(len(seen)))
+    assert 90 <= len(started_items) <= 100
+    assert started_items == list(range(len(started_items)))
 
 
 @FORKS
 def test_processes_that_are_killed_lose_nothing() -> None:
-    found = said(
+    results = run_script(
         """
 def work(sent):
     if sent == 100 and os.getpid() != parent: os.kill(os.getpid(), signal.SIGKILL)
@@ -85,12 +85,12 @@ def work(sent):
 print(json.dumps(list(map_on_all_cores(work, range(300), twice, direct_items=10, batch_size=7))))
 """
     )
-    assert found == [[item, 2 * item] for item in range(300)]
+    assert results == [[item, 2 * item] for item in range(300)]
 
 
 @FORKS
 def test_a_reader_of_the_results_that_stops_leaves_no_process() -> None:
-    process = said(
+    process = run_script(
         """
 found = map_on_all_cores(lambda _: os.getpid(), range(10_000), twice, direct_items=1, batch_size=5)
 next(found)
@@ -105,14 +105,14 @@ print(process)
 
 def test_beside_other_threads_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEJU_CORES", "3")
-    done = threading.Event()
-    thread = threading.Thread(target=done.wait)
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
     thread.start()
     try:
-        found = map_on_all_cores(
+        results = map_on_all_cores(
             lambda _: os.getpid(), range(100), lambda item: item, direct_items=1, batch_size=5
         )
-        assert {process for _, process in found} == {os.getpid()}
+        assert {process for _, process in results} == {os.getpid()}
     finally:
-        done.set()
+        release.set()
         thread.join()

@@ -17,38 +17,38 @@ def fit_of(
 ) -> ShiftFit | None:
     shift = ShiftTest()
     for place, (target, value) in enumerate(zip(targets, values, strict=True)):
-        sent = times[place] if times else 0.0
+        sent_at = times[place] if times else 0.0
         answer = make_placed_answer("all", target, value, is_right=target == value)
-        shift.add(sent, place, answer)
+        shift.add(sent_at, place, answer)
     return shift.fit()
 
 
-def drawn(labels: str, seed: int = 1) -> list[str]:
+def draw_labels(labels: str, seed: int = 1) -> list[str]:
     random_number = random.Random(seed)
     return [random_number.choice(labels) for _ in range(SIZE)]
 
 
-def moved(values: Sequence[str], by: int) -> list[str]:
+def shift_values(values: Sequence[str], by: int) -> list[str]:
     return [values[(place - by) % len(values)] for place in range(len(values))]
 
 
 @pytest.mark.parametrize("by", [1, -1])
 @pytest.mark.parametrize("labels", ["AB", "ABCD", "ABCDEFGHIJ"])
 def test_a_shift_by_one_is_found_in_both_directions(by: int, labels: str) -> None:
-    targets = drawn(labels)
-    found = fit_of(targets, moved(targets, by))
-    assert found is not None
-    assert found.whole == SIZE
-    assert found.part > SIZE / 3 > 0
+    targets = draw_labels(labels)
+    fit = fit_of(targets, shift_values(targets, by))
+    assert fit is not None
+    assert fit.whole == SIZE
+    assert fit.part > SIZE / 3 > 0
 
 
 def test_a_shift_in_the_order_of_the_requests_is_found() -> None:
-    targets = drawn("ABCD")
+    targets = draw_labels("ABCD")
     order = list(range(SIZE))
     random.Random(3).shuffle(order)
-    values = moved(targets, 1)
-    came = [(float(place), targets[place], values[place]) for place in order]
-    times, shuffled_targets, shuffled_values = zip(*came, strict=True)
+    values = shift_values(targets, 1)
+    timed_pairs = [(float(place), targets[place], values[place]) for place in order]
+    times, shuffled_targets, shuffled_values = zip(*timed_pairs, strict=True)
     assert fit_of(shuffled_targets, shuffled_values, times) is not None
     assert fit_of(shuffled_targets, shuffled_values) is None
 
@@ -56,9 +56,9 @@ def test_a_shift_in_the_order_of_the_requests_is_found() -> None:
 @pytest.mark.parametrize(
     ("targets", "values"),
     [
-        (drawn("ABCD"), drawn("ABCD")),
-        (drawn("ABCD"), drawn("ABCD", 2)),
-        (drawn("ABCD"), ["B"] * SIZE),
+        (draw_labels("ABCD"), draw_labels("ABCD")),
+        (draw_labels("ABCD"), draw_labels("ABCD", 2)),
+        (draw_labels("ABCD"), ["B"] * SIZE),
         (["yes", "no"] * (SIZE // 2), ["no", "yes"] * (SIZE // 2)),
         (["A"] * (SIZE // 2) + ["B"] * (SIZE // 2), ["A"] * (SIZE // 2) + ["B"] * (SIZE // 2)),
         (["A", "B", "C", "D"] * (SIZE // 4), ["D", "A", "B", "C"] * (SIZE // 4)),

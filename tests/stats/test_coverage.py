@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from perf.simulate import Exam, Judged, coverage, grid
+from perf.simulate import Judged, SimulatedExam, coverage, grid
 
 TENTH = random.Random(6).sample(list(grid()), k=len(list(grid())) // 10)
 DRAWS = 400
@@ -14,7 +14,7 @@ NOISE = 0.012
 
 
 @pytest.mark.parametrize("exam", TENTH, ids=lambda exam: exam.name)
-def test_intervals_cover_as_stated(exam: Exam | Judged) -> None:
+def test_intervals_cover_as_stated(exam: SimulatedExam | Judged) -> None:
     found = coverage(exam, draws=DRAWS)
     least = 0.94 if exam.n >= 30 else 0.93
     assert min(found.windows) > least - NOISE
@@ -25,7 +25,7 @@ def test_intervals_cover_as_stated(exam: Exam | Judged) -> None:
 
 @pytest.mark.parametrize("n", [10, 30, 100, 250, 1000])
 def test_one_subset_is_exact(n: int) -> None:
-    found = coverage(Exam(n), draws=0)
+    found = coverage(SimulatedExam(n), draws=0)
     assert min(found.at) > 0.89
     assert min(found.windows) > 0.94
     assert max(found.windows) < 0.975

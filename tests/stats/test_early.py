@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from perf.early import MODELS, POINTS, Known, decided, known, known_grid, made_up, mixed
+from perf.early import MODELS, POINTS, Known, coverage_of, decided, known_grid, made_up, mixed
 
 from keju.stats.power import cautious_mean
 
@@ -24,7 +24,7 @@ def test_mixed_replies_are_decided_early_and_rarely_wrongly(points: float, data_
     found = decided(pair, TENTH)
     assert found.wrong <= 0.05
     if points:
-        assert found.asked <= 0.3
+        assert found.asked_share <= 0.3
         assert found.decided == 1
     else:
         assert found.decided <= 0.05
@@ -32,13 +32,13 @@ def test_mixed_replies_are_decided_early_and_rarely_wrongly(points: float, data_
 
 def test_pairs_that_differ_on_many_questions_are_decided_within_sixty_percent() -> None:
     found = decided(made_up(0.03), 20)
-    assert found.asked <= 0.6
+    assert found.asked_share <= 0.6
     assert found.wrong <= 0.05
 
 
 @pytest.mark.parametrize("exam", SMALL, ids=lambda exam: f"{exam.name}, {exam.half}")
 def test_until_ci_misses_rarely(exam: Known) -> None:
-    asked, miss = known(exam, 20)
+    asked, miss = coverage_of(exam, 20)
     assert asked <= 1
     assert miss <= 0.1
 

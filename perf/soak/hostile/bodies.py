@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from perf.soak.hostile.peer import Attack, Peer
+from perf.soak.hostile.peer import Attack, HostilePeer
 
 BODIES: dict[str, Attack] = {}
 """Attacks in the body or in the status, by what they do."""
@@ -33,18 +33,20 @@ def body(name: str) -> Callable[[Attack], Attack]:
     return add
 
 
-def _fixed(name: str, make: Callable[[Peer], bytes], *headers: str, status: str = "200 OK") -> None:
-    def attack(peer: Peer) -> None:
+def _fixed(
+    name: str, make: Callable[[HostilePeer], bytes], *headers: str, status: str = "200 OK"
+) -> None:
+    def attack(peer: HostilePeer) -> None:
         peer.reply(make(peer), *headers, status=status)
 
     BODIES[name] = attack
 
 
-def _with_text(text: str) -> Callable[[Peer], bytes]:
+def _with_text(text: str) -> Callable[[HostilePeer], bytes]:
     return lambda peer: peer.encoded(text)
 
 
-def _inside(peer: Peer, written: bytes) -> bytes:
+def _inside(peer: HostilePeer, written: bytes) -> bytes:
     """Return a good reply whose text is written as given, inside of the quotation marks."""
     return peer.encoded(_HOLE).replace(_HOLE.encode(), written)
 
@@ -99,7 +101,7 @@ _fixed(
 )
 _fixed("body: broken events", lambda _: b"data: {\n\nevent: error\ndata:\n\n: c\n\n" * 100)
 _fixed("body: no choices", lambda _: b'{"choices": [], "content": []}')
-_fixed("body: 20,000 choices", lambda peer: _several(peer, 20_000))
+_fixed("body: 20,000 choices", lambda peer: _with_choices(peer, 20_000))
 _fixed("body: an error with status 200", lambda _: b'{"error": {"message": "no", "code": 500}}')
 _fixed("body: 'detail' with status 200", lambda _: b'{"detail": [{"msg": "x"}]}')
 
@@ -137,7 +139,7 @@ _fixed("text: 300 KiB of 'canary' in one line", _with_text("canary " * 44_000 + 
 _fixed("text: combining characters", _with_text("A" + "\u0301" * 300_000))
 
 
-def _several(peer: Peer, count: int) -> bytes:
+def _with_choices(peer: HostilePeer, count: int) -> bytes:
     good = peer.good()
     name = "content" if peer.is_anthropic else "choices"
     return json.dumps(good | {name: good[name] * count}).encode()
@@ -175,16 +177,16 @@ def fields(names: Sequence[str]) -> dict[str, Attack]:
 
 
 def _field(path: Sequence[str]) -> Attack:
-    def attack(peer: Peer) -> None:
+    def attack(peer: HostilePeer) -> None:
         document = copy.deepcopy(peer.good())
-        _put(document, path, _HOLE)
+        _set_field(document, path, _HOLE)
         value = ODD[peer.number % len(ODD)]
         peer.reply(json.dumps(document).replace(f'"{_HOLE}"', value).encode())
 
     return attack
 
 
-def _put(place: Any, path: Sequence[str], value: Any) -> None:
+def _set_field(place: Any, path: Sequence[str], value: Any) -> None:
     for name in path[:-1]:
         place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
     if isinstance(place, list):
@@ -227,7 +229,7 @@ _changed(
 
 
 @body("lie: unknown reasons to stop")
-def _reasons(peer: Peer) -> None:
+def _reasons(peer: HostilePeer) -> None:
     reason = ("eos", "", "длина", "stop\x1b[0m", "content_filter", "tool_calls", "x" * 10_000)[
         peer.number % 7
     ]
@@ -238,7 +240,7 @@ def _reasons(peer: Peer) -> None:
 
 
 @body("lie: tool calls that nobody offered")
-def _calls(peer: Peer) -> None:
+def _calls(peer: HostilePeer) -> None:
     document = peer.good()
     names = ("../../bin/sh", "__import__", "$(touch canary)", "", "a" * 10_000)
     calls = [
@@ -348,10 +350,10 @@ def forms(key: str) -> tuple[str, ...]:
     return (key, escaped, quote(key, safe=""), html.escape(key), alone, basic, f"Bearer {key}")
 
 
-def _echo(name: str, send: Callable[[Peer, str], None]) -> None:
-    def attack(peer: Peer) -> None:
-        shown = forms(peer.key)
-        send(peer, shown[peer.number % len(shown)])
+def _echo(name: str, send: Callable[[HostilePeer, str], None]) -> None:
+    def attack(peer: HostilePeer) -> None:
+        key_forms = forms(peer.key)
+        send(peer, key_forms[peer.number % len(key_forms)])
 
     BODIES[f"key: echoed {name}"] = attack
 
@@ -362,10 +364,10 @@ def _error(text: str) -> bytes:
     ).encode()
 
 
-def _field_echo(name: str) -> Callable[[Peer, str], None]:
-    def send(peer: Peer, text: str) -> None:
+def _field_echo(name: str) -> Callable[[HostilePeer, str], None]:
+    def send(peer: HostilePeer, text: str) -> None:
         document = peer.good()
-        _put(document, name.split("."), text)
+        _set_field(document, name.split("."), text)
         peer.reply(json.dumps(document).encode())
 
     return send

@@ -26,11 +26,11 @@ PACE = "--timeout 2 --attempts 2 --retry-interval 0.02 --give-up-after 2 --eval-
 
 def cases() -> list[Case]:
     """Return every attack: over plain HTTP, over the client for proxies, and on both APIs."""
-    made = [*_cases("openai", WIRE | BODIES), *_cases("proxy", WIRE)]
-    made += _cases("openai", fields(OPENAI_FIELDS), len(ODD))
-    made += _cases("anthropic", BODIES)
-    made += _cases("anthropic", fields(ANTHROPIC_FIELDS), len(ODD))
-    return made
+    attack_cases = [*_cases("openai", WIRE | BODIES), *_cases("proxy", WIRE)]
+    attack_cases += _cases("openai", fields(OPENAI_FIELDS), len(ODD))
+    attack_cases += _cases("anthropic", BODIES)
+    attack_cases += _cases("anthropic", fields(ANTHROPIC_FIELDS), len(ODD))
+    return attack_cases
 
 
 def _cases(way: str, attacks: dict[str, Attack], questions: int = QUESTIONS) -> Iterator[Case]:
@@ -51,8 +51,8 @@ def _runner(way: str, name: str, attack: Attack, questions: int) -> Callable[[Pa
             argv = ["eval", "--model", model, "--api-url", f"http://{host}{path}"]
             argv += ["--api-key", KEY, "--total", str(questions), *FLAGS, *PACE.split()]
             environ = environ if way == "proxy" else {}
-            first = attacked(folder, *argv, codes=CODES, environ=environ, seconds=SECONDS)
-            problem = first.problem or _stored(folder, first.ended.out)
+            first_run = attacked(folder, *argv, codes=CODES, environ=environ, seconds=SECONDS)
+            problem = first_run.problem or _stored(folder, first_run.process.out)
             if problem:
                 return problem
             journal = folder / "work/runs/r/records.jsonl"
@@ -60,12 +60,12 @@ def _runner(way: str, name: str, attack: Attack, questions: int) -> Callable[[Pa
             server.is_hostile = False
             final = before.count(FINAL_ERROR)
             codes = (4,) if final else (0, 3)
-            again = attacked(folder, *argv, codes=codes, environ=environ, seconds=SECONDS)
-            if again.problem:
-                return f"resumed: {again.problem}"
+            second_run = attacked(folder, *argv, codes=codes, environ=environ, seconds=SECONDS)
+            if second_run.problem:
+                return f"resumed: {second_run.problem}"
             if not journal.read_bytes().startswith(before.rpartition(b"\n")[0]):
                 return "resumed: stored replies were lost"
-            entry = json.loads(again.ended.out)["benchmarks"][0]
+            entry = json.loads(second_run.process.out)["benchmarks"][0]
             count = sum(entry["outcomes"].values())
             if count != questions or entry["outcomes"]["error"] != final:
                 return f"resumed: {count} of {questions} questions, {entry['outcomes']}"

@@ -24,30 +24,30 @@ from perf.soak.hostile.writing import (
     VALUES,
     Build,
     Row,
-    both,
     changing,
+    combined,
     fifo,
     lines,
     link,
     parquet,
-    put,
     unix_socket,
     with_ids,
     write,
+    write_file,
     zipped,
 )
 
 
 def cases() -> list[Case]:
     """Return every attack with an exam."""
-    made = [Case(f"exam: {name}", _exam(build)) for name, build in EXAMS.items()]
+    attack_cases = [Case(f"exam: {name}", _exam(build)) for name, build in EXAMS.items()]
     for field in FIELDS:
         rows = [PLAIN | {"id": f"q{n}", field: text} for n, text in enumerate(TEXTS.values())]
-        made.append(Case(f"exam: hostile texts as {field}", _rows_one_by_one(rows)))
+        attack_cases.append(Case(f"exam: hostile texts as {field}", _rows_one_by_one(rows)))
     for field in (*FIELDS, "choices"):
         odd = [PLAIN | {"id": f"q{n}", field: value} for n, value in enumerate(VALUES)]
-        made.append(Case(f"exam: every wrong type as {field}", _rows_one_by_one(odd)))
-    return made
+        attack_cases.append(Case(f"exam: every wrong type as {field}", _rows_one_by_one(odd)))
+    return attack_cases
 
 
 def _exam(build: Build) -> Callable[[Path], str]:
@@ -75,9 +75,9 @@ def _examined(folder: Path, *, exports: bool = True) -> str:
         "r",
         "--json",
     ]
-    made = attacked(folder, *words, codes=CODES, seconds=SECONDS)
-    if made.problem or made.ended.code in (2, 5):
-        return made.problem
+    attack_run = attacked(folder, *words, codes=CODES, seconds=SECONDS)
+    if attack_run.problem or attack_run.process.code in (2, 5):
+        return attack_run.problem
     run = folder / "work/runs/r"
     problem = damaged_lines(run / "records.jsonl") or active_content(run / "report.html")
     return problem or (_exported(folder) if exports else "")
@@ -197,40 +197,42 @@ EXAMS: dict[str, Build] = {
     "YAML: a number of 1,000,000 digits": write("q.yaml", "- question: " + "9" * 10**6),
     "YAML: keys that are lists": write("q.yaml", "- {? [a, b] : c, question: x, answer: y}"),
     "YAML: several documents": write("q.yaml", "---\n- question: a\n---\n- question: b\n..."),
-    "exam.yaml: aliases that grow": both(write("q.jsonl", GOOD), write("exam.yaml", ALIASES)),
-    "exam.yaml: questions from outside": both(
+    "exam.yaml: aliases that grow": combined(write("q.jsonl", GOOD), write("exam.yaml", ALIASES)),
+    "exam.yaml: questions from outside": combined(
         write("q.jsonl", GOOD),
         write("exam.yaml", "questions: [../../../../etc/passwd, /etc/shadow]"),
     ),
-    "exam.yaml: a name from outside": both(
+    "exam.yaml: a name from outside": combined(
         write("q.jsonl", GOOD), write("exam.yaml", "name: ../../outside")
     ),
-    "exam.yaml: templates with attributes": both(
+    "exam.yaml: templates with attributes": combined(
         write("q.jsonl", GOOD),
         write(
             "exam.yaml",
             'template: "{question.__class__.__mro__} {0} {choices[0]} {question!r:>99999999}"',
         ),
     ),
-    "exam.yaml: a template of Jinja": both(
+    "exam.yaml: a template of Jinja": combined(
         write("q.jsonl", GOOD),
         write("exam.yaml", 'template: "{{7*7}} {question} {% for a in b %}"'),
     ),
-    "exam.yaml: a pattern that takes for ever": both(
+    "exam.yaml: a pattern that takes for ever": combined(
         write("q.jsonl", GOOD), write("exam.yaml", "reader: {regex: '(a+)+$'}")
     ),
-    "exam.yaml: a pattern that takes much memory": both(
+    "exam.yaml: a pattern that takes much memory": combined(
         write("q.jsonl", GOOD),
         write("exam.yaml", "reader: {regex: '((a{1,999}){1,999}){1,999}'}"),
     ),
-    "exam.yaml: a huge max_tokens": both(
+    "exam.yaml: a huge max_tokens": combined(
         write("q.jsonl", GOOD), write("exam.yaml", "max_tokens: 1" + "0" * 300)
     ),
-    "exam.yaml: a FIFO": both(write("q.jsonl", GOOD), fifo("exam.yaml")),
-    "exam.yaml: a folder": both(
+    "exam.yaml: a FIFO": combined(write("q.jsonl", GOOD), fifo("exam.yaml")),
+    "exam.yaml: a folder": combined(
         write("q.jsonl", GOOD), lambda place: (place / "exam.yaml").mkdir()
     ),
-    "exam.yaml: a link to a secret": both(write("q.jsonl", GOOD), link("exam.yaml", "/etc/passwd")),
+    "exam.yaml: a link to a secret": combined(
+        write("q.jsonl", GOOD), link("exam.yaml", "/etc/passwd")
+    ),
     "a FIFO as questions": fifo("q.jsonl"),
     "a socket as questions": unix_socket("q.jsonl"),
     "a link to /dev/zero as questions": link("q.jsonl", "/dev/zero"),
@@ -240,15 +242,17 @@ EXAMS: dict[str, Build] = {
     "a link to /proc/self/mem as questions": link("q.json", "/proc/self/mem"),
     "a folder as questions": lambda place: (place / "q.jsonl").mkdir(),
     "questions that change while they are read": changing("q.jsonl"),
-    "few_shot that changes while it is read": both(
+    "few_shot that changes while it is read": combined(
         write("q.jsonl", GOOD), changing("few_shot.jsonl")
     ),
-    "500 files": both(*[write(f"s{n}.jsonl", with_ids(n)) for n in range(500)]),
-    "a file name with escapes": lambda place: put(place / "\x1b[2Jq\u202e.jsonl", GOOD.encode()),
-    "a file name with HTML": both(
+    "500 files": combined(*[write(f"s{n}.jsonl", with_ids(n)) for n in range(500)]),
+    "a file name with escapes": lambda place: write_file(
+        place / "\x1b[2Jq\u202e.jsonl", GOOD.encode()
+    ),
+    "a file name with HTML": combined(
         *[write(f"<img src=x onerror=pwned()>{n}.jsonl", with_ids(n)) for n in range(2)]
     ),
-    "a file name that is no text": both(
+    "a file name that is no text": combined(
         *[write(os.fsdecode(b"\xff\xfe%d.jsonl" % n), with_ids(n)) for n in range(2)]
     ),
     "Parquet: not Parquet": write("q.parquet", b"PAR1" + b"\xff" * 5000 + b"PAR1"),
@@ -267,7 +271,7 @@ EXAMS: dict[str, Build] = {
         lines({"question": "x", "choices": [str(n) for n in range(2000)], "answer": "5"}),
     ),
     "a question of 40 MiB": write("q.jsonl", lambda: lines(PLAIN | {"question": "q" * 40 * 2**20})),
-    "few_shot of 20 MiB": both(
+    "few_shot of 20 MiB": combined(
         write("q.jsonl", GOOD),
         write("few_shot.jsonl", lambda: lines(PLAIN | {"id": "s", "question": "q" * 20 * 2**20})),
     ),

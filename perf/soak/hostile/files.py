@@ -25,8 +25,8 @@ from perf.soak.hostile.writing import (
     TEXTS,
     VALUES,
     Build,
-    both,
     changing,
+    combined,
     fifo,
     lines,
     link,
@@ -37,9 +37,11 @@ from perf.soak.hostile.writing import (
 
 def cases() -> list[Case]:
     """Return every attack with a file that a command reads, and with an id in a placeholder."""
-    made = [Case(f"command: {name}", _commands(*attack)) for name, attack in FILES.items()]
-    made += [Case(f"placeholder: {name}", _placeholder(text)) for name, text in TEXTS.items()]
-    return made
+    attack_cases = [Case(f"command: {name}", _commands(*attack)) for name, attack in FILES.items()]
+    attack_cases += [
+        Case(f"placeholder: {name}", _placeholder(text)) for name, text in TEXTS.items()
+    ]
+    return attack_cases
 
 
 def _commands(build: Build, commands: tuple[str, ...]) -> Callable[[Path], str]:
@@ -241,7 +243,7 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
         IMPORT,
     ),
     "log of lm-eval: every wrong type, one by one": (
-        both(
+        combined(
             *[
                 write(f"{n}/samples_demo_2026-01-01T00-00-00.1.jsonl", lines(LM | {"resps": value}))
                 for n, value in enumerate(VALUES)
@@ -326,7 +328,7 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
         IMPORT,
     ),
     "log of verifiers: every wrong type": (
-        both(
+        combined(
             write("metadata.json", b'{"env_id": "demo", "model": "m"}'),
             write(
                 "results.jsonl",
@@ -339,7 +341,7 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
         IMPORT,
     ),
     "log of verifiers: hostile metadata": (
-        both(
+        combined(
             write(
                 "metadata.json", json.dumps({"env_id": "../../outside", "model": SHELL}).encode()
             ),
@@ -360,14 +362,14 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
         IMPORT,
     ),
     "log: YAML settings with aliases": (
-        both(
+        combined(
             write("predictions/m/demo_default.jsonl", lines(EVALSCOPE)),
             write("configs/task_config.yaml", ALIASES),
         ),
         IMPORT,
     ),
     "log: a link to itself": (
-        both(write("predictions/m/demo_default.jsonl", lines(EVALSCOPE)), link("loop", ".")),
+        combined(write("predictions/m/demo_default.jsonl", lines(EVALSCOPE)), link("loop", ".")),
         IMPORT,
     ),
     "log: a FIFO": (fifo("samples_demo_2026-01-01T00-00-00.1.jsonl"), IMPORT),
@@ -384,7 +386,7 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
         ("show bixbench --data-dir input", "stats bixbench --data-dir input"),
     ),
     "list of runs: folders of all kinds": (
-        both(
+        combined(
             write("a/manifest.json", b"{"),
             write("b/manifest.json", b"[]"),
             write("c/manifest.json", b"\0" * 100),

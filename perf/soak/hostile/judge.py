@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
-from perf.soak.case import Ended
+from perf.soak.case import CommandResult
 from perf.soak.hostile.bodies import forms
 from perf.soak.zygote import keju
 
@@ -28,7 +28,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u202a-\u202e\u
 class Attacked(NamedTuple):
     """How a command that was attacked ended, and what is wrong with that."""
 
-    ended: Ended
+    process: CommandResult
     problem: str
 
 
@@ -38,7 +38,7 @@ def attacked(
     codes: Iterable[int],
     environ: dict[str, str] | None = None,
     seconds: float = 60.0,
-    most: int = MOST_KIB,
+    most_kib: int = MOST_KIB,
 ) -> Attacked:
     """Run a command in the folder `work` of an attack, and check what it may not do."""
     work = folder / "work"
@@ -47,29 +47,33 @@ def attacked(
     before = _names(folder)
     variables = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "LC_ALL": "C.UTF-8"}
     variables |= {"NO_PROXY": "127.0.0.1", "COLUMNS": "200"} | (environ or {})
-    ended = keju(work, *argv, environ=variables, seconds=seconds)
-    problem = ended.broken or _wrong_end(ended, set(codes), most) or _escaped(folder, before, ended)
+    process = keju(work, *argv, environ=variables, seconds=seconds)
+    problem = (
+        process.broken
+        or _wrong_end(process, set(codes), most_kib)
+        or _escaped(folder, before, process)
+    )
     if problem:
         problem = f"keju {argv[0]}: {problem}"
-    return Attacked(ended, problem)
+    return Attacked(process, problem)
 
 
-def _wrong_end(ended: Ended, codes: set[int], most: int) -> str:
-    last = ended.err.strip().rpartition("\n")[2]
-    if ended.code not in codes:
-        return f"exit code {ended.code}: {last[:300]}"
-    if ended.code and not last:
-        return f"exit code {ended.code} without a word"
-    if ended.peak > most:
-        return f"{ended.peak // 1024} MiB of memory"
-    if match := _CONTROLS.search(ended.out + ended.err):
+def _wrong_end(process: CommandResult, codes: set[int], most_kib: int) -> str:
+    last_line = process.err.strip().rpartition("\n")[2]
+    if process.code not in codes:
+        return f"exit code {process.code}: {last_line[:300]}"
+    if process.code and not last_line:
+        return f"exit code {process.code} without a word"
+    if process.peak > most_kib:
+        return f"{process.peak // 1024} MiB of memory"
+    if match := _CONTROLS.search(process.out + process.err):
         return f"a control character on the terminal: {match[0]!r}"
-    if len(ended.err) > 200_000:
-        return f"{len(ended.err)} characters of messages"
+    if len(process.err) > 200_000:
+        return f"{len(process.err)} characters of messages"
     return ""
 
 
-def _escaped(folder: Path, before: set[str], ended: Ended) -> str:
+def _escaped(folder: Path, before: set[str], process: CommandResult) -> str:
     """Return what got out: a file, a command that ran, a key."""
     new = _names(folder) - before
     outside = [name for name in new if not name.startswith(("work/", "home/.cache", "work."))]
@@ -78,20 +82,22 @@ def _escaped(folder: Path, before: set[str], ended: Ended) -> str:
     if canaries := [name for name in new if Path(name).name == CANARY]:
         return f"a command ran: {canaries}"
     secrets = {form for key in (KEY, SERVER_KEY) for form in forms(key) if form}
-    texts = {"the terminal": (ended.out + ended.err).encode("utf-8", "replace")}
+    texts = {"the terminal": (process.out + process.err).encode("utf-8", "replace")}
     for name in new | {"work/runs"}:
         texts |= _contents(folder / name)
-    for where, text in texts.items():
-        if shown := [form for form in secrets if form.encode() in text]:
-            return f"a key is in {where}: {shown[0]}"
+    for location, text in texts.items():
+        if leaked_forms := [form for form in secrets if form.encode() in text]:
+            return f"a key is in {location}: {leaked_forms[0]}"
     return ""
 
 
 def _contents(path: Path) -> dict[str, bytes]:
     """Return the bytes of a file, or of all files below a folder, that a run wrote."""
     paths = [path] if path.is_file() else [*path.rglob("*")]
-    wanted = (p for p in paths if p.is_file() and not p.is_symlink() and "input" not in p.parts)
-    return {str(p): p.read_bytes() for p in wanted if p.stat().st_size < 2**28}
+    regular_files = (
+        p for p in paths if p.is_file() and not p.is_symlink() and "input" not in p.parts
+    )
+    return {str(p): p.read_bytes() for p in regular_files if p.stat().st_size < 2**28}
 
 
 def _names(folder: Path) -> set[str]:
@@ -115,16 +121,16 @@ class _Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.active_tags: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             text = (value or "").strip().lower()
             risky = name.startswith("on") and "pwned" in text
             if risky or text.startswith(("javascript:", "data:text/html")):
-                self.found.append(f"<{tag} {name}={text[:60]}>")
+                self.active_tags.append(f"<{tag} {name}={text[:60]}>")
         if tag in ("iframe", "object", "embed", "base", "meta-pwned"):
-            self.found.append(f"<{tag}>")
+            self.active_tags.append(f"<{tag}>")
 
 
 def active_content(page: Path) -> str:
@@ -133,4 +139,4 @@ def active_content(page: Path) -> str:
         return ""
     parser = _Page()
     parser.feed(page.read_text("utf-8", "replace"))
-    return f"{page.name} has {parser.found[0]}" if parser.found else ""
+    return f"{page.name} has {parser.active_tags[0]}" if parser.active_tags else ""

@@ -12,7 +12,7 @@ from perf.soak.case import Case
 from perf.soak.hostile import mcp_server
 from perf.soak.hostile.judge import KEY, SERVER_KEY, active_content, attacked, damaged_lines
 from perf.soak.hostile.mcp_http import HTTP
-from perf.soak.hostile.peer import Attack, HostileServer, Peer
+from perf.soak.hostile.peer import Attack, HostilePeer, HostileServer
 
 CODES = (0, 2, 3, 4)
 """Exit codes: complete, a server that does not start, without grades, incomplete."""
@@ -23,10 +23,14 @@ QUESTIONS = 2
 
 def cases() -> list[Case]:
     """Return every attack of servers over stdio and HTTP, and of models with tools."""
-    made = [Case(f"mcp stdio: {name.replace('_', ' ')}", _stdio(name)) for name in mcp_server.MODES]
-    made += [Case(f"mcp http: {name}", _http(attack)) for name, attack in HTTP.items()]
-    made += [Case(f"model with tools: {name}", _model(calls)) for name, calls in CALLS.items()]
-    return made
+    attack_cases = [
+        Case(f"mcp stdio: {name.replace('_', ' ')}", _stdio(name)) for name in mcp_server.MODES
+    ]
+    attack_cases += [Case(f"mcp http: {name}", _http(attack)) for name, attack in HTTP.items()]
+    attack_cases += [
+        Case(f"model with tools: {name}", _model(calls)) for name, calls in CALLS.items()
+    ]
+    return attack_cases
 
 
 def _config(folder: Path, server: dict[str, Any], model: Any = "scripted") -> None:
@@ -48,27 +52,27 @@ def _run(folder: Path, *argv: str) -> str:
     environ = {"OPENAI_API_KEY": KEY, "MCP_HEADERS": json.dumps({"X-Token": SERVER_KEY})}
     before = _processes(folder)
     words = ("run", "-c", "arms.yaml", "--work-dir", "runs", "--run-id", "r", "--json", *argv)
-    made = attacked(folder, *words, codes=CODES, environ=environ, seconds=SECONDS)
+    attack_run = attacked(folder, *words, codes=CODES, environ=environ, seconds=SECONDS)
     run = folder / "work/runs/r"
-    if made.problem:
-        return made.problem
-    if left := _processes(folder) - before:
-        return f"processes stay behind: {left}"
+    if attack_run.problem:
+        return attack_run.problem
+    if orphans := _processes(folder) - before:
+        return f"processes stay behind: {orphans}"
     return damaged_lines(run / "records.jsonl") or active_content(run / "report.html")
 
 
 def _processes(folder: Path) -> set[int]:
     """Return the processes that were started for an attack: they know its folder."""
-    made = set()
+    pids = set()
     for path in Path("/proc").iterdir():
         if path.name.isdecimal():
             try:
-                known = (path / "environ").read_bytes()
+                environ = (path / "environ").read_bytes()
             except OSError:
                 continue
-            if f"ATTACK={folder}\0".encode() in known:
-                made.add(int(path.name))
-    return made
+            if f"ATTACK={folder}\0".encode() in environ:
+                pids.add(int(path.name))
+    return pids
 
 
 def _stdio(mode: str) -> Callable[[Path], str]:
@@ -94,7 +98,7 @@ def _http(attack: Attack) -> Callable[[Path], str]:
 def _model(calls: Callable[[int], Any]) -> Callable[[Path], str]:
     """Return an attack of a model: what it calls, in each of its replies."""
 
-    def reply(peer: Peer) -> None:
+    def reply(peer: HostilePeer) -> None:
         document = peer.good()
         if b'"tools"' in peer.body:
             message = {"role": "assistant", "content": None, "tool_calls": calls(peer.number)}
@@ -114,10 +118,10 @@ def _model(calls: Callable[[int], Any]) -> Callable[[Path], str]:
 
 
 def _call(
-    name: Any = "calc__calculate", arguments: Any = '{"expression": "1"}', **more: Any
+    name: Any = "calc__calculate", arguments: Any = '{"expression": "1"}', **fields: Any
 ) -> Any:
     function = {"name": name, "arguments": arguments}
-    return {"id": "c1", "type": "function", "function": function} | more
+    return {"id": "c1", "type": "function", "function": function} | fields
 
 
 CALLS: dict[str, Callable[[int], Any]] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perf.soak.hostile.mcp_server import TOOL
-from perf.soak.hostile.peer import Attack, Peer
+from perf.soak.hostile.peer import Attack, HostilePeer
 
 HTTP: dict[str, Attack] = {}
 """Attacks by what they do. Each changes the answers to ``tools/call`` or to everything."""
@@ -22,16 +22,16 @@ _NOTIFICATION = (
 )
 
 
-def message_of(peer: Peer) -> dict[str, Any]:
+def message_of(peer: HostilePeer) -> dict[str, Any]:
     """Return the message of a request; empty where there is none."""
     try:
-        made = json.loads(peer.body or b"{}")
+        document = json.loads(peer.body or b"{}")
     except ValueError:
         return {}
-    return made if isinstance(made, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def honest(peer: Peer) -> None:
+def honest(peer: HostilePeer) -> None:
     """Answer as an honest server does."""
     message = message_of(peer)
     result: Any = None
@@ -57,12 +57,12 @@ def answer(message: dict[str, Any], result: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}).encode()
 
 
-def _good(peer: Peer) -> bytes:
+def _good(peer: HostilePeer) -> bytes:
     return answer(message_of(peer), {"content": [{"type": "text", "text": "5"}]})
 
 
 def _on(name: str, method: str, attack: Attack) -> None:
-    def run(peer: Peer) -> None:
+    def run(peer: HostilePeer) -> None:
         if message_of(peer).get("method") == method:
             attack(peer)
         else:
@@ -71,12 +71,12 @@ def _on(name: str, method: str, attack: Attack) -> None:
     HTTP[name] = run
 
 
-def _events(peer: Peer) -> None:
+def _events(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
 
 
 def _stream(*pieces: bytes, endless: bytes = b"", pause: float = 0.0) -> Attack:
-    def attack(peer: Peer) -> None:
+    def attack(peer: HostilePeer) -> None:
         _events(peer)
         for piece in pieces:
             peer.send(piece)
@@ -87,7 +87,7 @@ def _stream(*pieces: bytes, endless: bytes = b"", pause: float = 0.0) -> Attack:
     return attack
 
 
-def _close(peer: Peer) -> None:
+def _close(peer: HostilePeer) -> None:
     peer.plug.close()
 
 
@@ -105,22 +105,22 @@ def _bomb(body: bytes) -> bytes:
     return b"".join(packer.compress(bytes(2**20)) for _ in range(512)) + packer.flush()
 
 
-def _slow(peer: Peer) -> None:
+def _slow(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n")
     peer.endless(b" ", 0.05)
 
 
-def _endless_body(peer: Peer) -> None:
+def _endless_body(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{")
     peer.endless(b" " * 65536)
 
 
-def _endless_headers(peer: Peer) -> None:
+def _endless_headers(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\n")
     peer.endless(b"X-A: " + b"b" * 8000 + b"\r\n")
 
 
-def _trailers(peer: Peer) -> None:
+def _trailers(peer: HostilePeer) -> None:
     peer.chunked(_good(peer), end=b"0\r\n")
     peer.endless(b"X-A: " + b"b" * 8000 + b"\r\n")
 
@@ -256,7 +256,7 @@ _on(
 )
 
 
-def _endless_get(peer: Peer) -> None:
+def _endless_get(peer: HostilePeer) -> None:
     if peer.body:
         return honest(peer)
     _events(peer)
@@ -267,7 +267,7 @@ def _endless_get(peer: Peer) -> None:
 HTTP["the stream of notifications never ends"] = _endless_get
 
 
-def _sleepy(peer: Peer) -> None:
+def _sleepy(peer: HostilePeer) -> None:
     if message_of(peer).get("method") == "tools/call":
         time.sleep(1.5)
     honest(peer)

@@ -15,7 +15,7 @@ ENDLESS_SECONDS = 20.0
 """Seconds for which an attack without an end goes on; every time-out of a command is shorter."""
 
 
-class Peer:
+class HostilePeer:
     """One request, and the connection on which it is answered."""
 
     def __init__(self, plug: socket.socket, head: bytes, body: bytes, number: int) -> None:
@@ -43,17 +43,17 @@ class Peer:
 
     def good(self, text: str = "The answer is (A).") -> dict[str, Any]:
         """Return a reply as the API that was asked gives it."""
-        made: dict[str, Any]
+        document: dict[str, Any]
         if self.is_anthropic:
             usage = {"input_tokens": 50, "output_tokens": 7}
             content = [{"type": "text", "text": text}]
-            made = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
-            return made | {"content": content, "stop_reason": "end_turn", "usage": usage}
+            document = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+            return document | {"content": content, "stop_reason": "end_turn", "usage": usage}
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 50, "completion_tokens": 7, "total_tokens": 57}
-        made = {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m"}
-        return made | {"choices": [choice], "usage": usage}
+        document = {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m"}
+        return document | {"choices": [choice], "usage": usage}
 
     def encoded(self, text: str = "The answer is (A).") -> bytes:
         """Return a good reply as bytes."""
@@ -106,7 +106,7 @@ class Peer:
             self.plug.recv(1)
 
 
-Attack = Callable[[Peer], None]
+Attack = Callable[[HostilePeer], None]
 """Answers one request."""
 
 
@@ -154,7 +154,7 @@ class HostileServer:
                 with self._lock:
                     number = self.requests
                     self.requests += 1
-                peer = Peer(plug, *request, number - self._start)
+                peer = HostilePeer(plug, *request, number - self._start)
                 if self.is_hostile and number >= self._start:
                     self._attack(peer)
                 else:

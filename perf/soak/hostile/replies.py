@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 
-from perf.soak.hostile.peer import Attack, Peer
+from perf.soak.hostile.peer import Attack, HostilePeer
 
 WIRE: dict[str, Attack] = {}
 """Attacks on HTTP itself, by what they do."""
@@ -29,7 +29,7 @@ def wire(name: str) -> Callable[[Attack], Attack]:
 def raw(name: str, data: bytes, *, close: bool = True) -> None:
     """Add an attack that sends the same bytes to everyone."""
 
-    def attack(peer: Peer) -> None:
+    def attack(peer: HostilePeer) -> None:
         peer.send(data.replace(b"@BODY", peer.encoded()))
         if close:
             peer.plug.close()
@@ -91,115 +91,115 @@ raw(
 
 
 @wire("headers: a length that is too small, the rest as a second reply")
-def _smuggled(peer: Peer) -> None:
+def _smuggled(peer: HostilePeer) -> None:
     body = peer.encoded()
-    second = _head(b"Content-Length: %d" % len(body)) + peer.encoded("The answer is (B).")
-    peer.reply(body + second, length=len(body))
+    second_reply = _head(b"Content-Length: %d" % len(body)) + peer.encoded("The answer is (B).")
+    peer.reply(body + second_reply, length=len(body))
 
 
 @wire("headers: a length that is too large")
-def _long(peer: Peer) -> None:
+def _long(peer: HostilePeer) -> None:
     peer.reply(length=10**6)
     peer.plug.close()
 
 
 @wire("headers: endless, one after the other")
-def _endless_headers(peer: Peer) -> None:
+def _endless_headers(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\n")
     peer.endless(b"X-More: " + b"y" * 8000 + b"\r\n")
 
 
 @wire("headers: one byte every 50 ms")
-def _slow_headers(peer: Peer) -> None:
+def _slow_headers(peer: HostilePeer) -> None:
     peer.endless(b"H", 0.05)
 
 
 @wire("1xx: an endless flood of 100 Continue")
-def _continues(peer: Peer) -> None:
+def _continues(peer: HostilePeer) -> None:
     peer.endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
 
 
 @wire("1xx: an endless flood of 103 Early Hints with links")
-def _hints(peer: Peer) -> None:
+def _hints(peer: HostilePeer) -> None:
     peer.endless(b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n" * 100)
 
 
 @wire("1xx: 100, 102 and 103 before a good reply")
-def _polite(peer: Peer) -> None:
+def _polite(peer: HostilePeer) -> None:
     peer.send(b"".join(b"HTTP/1.1 %d X\r\n\r\n" % code for code in (100, 102, 103)))
     peer.reply()
 
 
 # Chunks
 @wire("chunks: one byte each")
-def _bytes(peer: Peer) -> None:
+def _bytes(peer: HostilePeer) -> None:
     peer.chunked(*[bytes([byte]) for byte in peer.encoded()])
 
 
 @wire("chunks: endless, of one byte")
-def _endless_bytes(peer: Peer) -> None:
+def _endless_bytes(peer: HostilePeer) -> None:
     peer.chunked(end=b"")
     peer.endless(b"1\r\n \r\n" * 2000)
 
 
 @wire("chunks: endless, of 64 KiB")
-def _endless_chunks(peer: Peer) -> None:
+def _endless_chunks(peer: HostilePeer) -> None:
     peer.chunked(end=b"")
     peer.endless(b"10000\r\n" + BIG + b"\r\n")
 
 
 @wire("chunks: extensions of 1 MiB")
-def _extensions(peer: Peer) -> None:
+def _extensions(peer: HostilePeer) -> None:
     body = peer.encoded()
     peer.chunked(end=b"%x;%s\r\n%s\r\n0\r\n\r\n" % (len(body), b"e" * 2**20, body))
 
 
 @wire("chunks: endless extensions")
-def _endless_extensions(peer: Peer) -> None:
+def _endless_extensions(peer: HostilePeer) -> None:
     peer.chunked(end=b"5;a=")
     peer.endless(BIG)
 
 
 @wire("chunks: endless trailers")
-def _trailers(peer: Peer) -> None:
+def _trailers(peer: HostilePeer) -> None:
     peer.chunked(peer.encoded(), end=b"0\r\n")
     peer.endless(b"X-Trailer: " + b"t" * 4000 + b"\r\n")
 
 
 @wire("chunks: trailers that change the status and the type")
-def _lying_trailers(peer: Peer) -> None:
+def _lying_trailers(peer: HostilePeer) -> None:
     peer.chunked(
         peer.encoded(), end=b"0\r\nContent-Length: 3\r\nRetry-After: 9\r\n:status: 500\r\n\r\n"
     )
 
 
 @wire("chunks: a size of 2 to the power of 80")
-def _huge_chunk(peer: Peer) -> None:
+def _huge_chunk(peer: HostilePeer) -> None:
     peer.chunked(end=b"%x\r\n" % 2**80 + BIG)
     peer.plug.close()
 
 
 @wire("chunks: a negative size")
-def _negative_chunk(peer: Peer) -> None:
+def _negative_chunk(peer: HostilePeer) -> None:
     peer.chunked(end=b"-5\r\nhello\r\n")
     peer.plug.close()
 
 
 @wire("chunks: no last chunk, then the end")
-def _no_end(peer: Peer) -> None:
+def _no_end(peer: HostilePeer) -> None:
     peer.chunked(peer.encoded(), end=b"")
     peer.plug.close()
 
 
 @wire("chunks: no last chunk, then silence")
-def _no_end_silent(peer: Peer) -> None:
+def _no_end_silent(peer: HostilePeer) -> None:
     peer.chunked(peer.encoded(), end=b"")
     peer.silence()
 
 
 # Encodings
 def _packed(name: str, header: str, pack: Callable[[bytes], bytes]) -> None:
-    def attack(peer: Peer) -> None:
+    def attack(peer: HostilePeer) -> None:
         peer.reply(pack(peer.encoded()), f"Content-Encoding: {header}")
 
     WIRE[f"encoding: {name}"] = attack
@@ -210,8 +210,8 @@ def _bomb(data: bytes, members: int = 1) -> bytes:
     del data
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = bytes(2**20)
-    made = b"".join(packer.compress(zeros) for _ in range(512 // members)) + packer.flush()
-    return made * members
+    archive = b"".join(packer.compress(zeros) for _ in range(512 // members)) + packer.flush()
+    return archive * members
 
 
 _packed("br, not asked for", "br", lambda body: b"\x0b\x02\x80" + body)
@@ -246,105 +246,105 @@ def _times(body: bytes, count: int) -> bytes:
 
 
 @wire("encoding: endless members of gzip, each empty")
-def _empty_members(peer: Peer) -> None:
+def _empty_members(peer: HostilePeer) -> None:
     peer.send(_head(b"Content-Type: application/json", b"Content-Encoding: gzip"))
     peer.endless(gzip.compress(b"") * 1000)
 
 
 # Connections
 @wire("connection: closed before the reply")
-def _closed(peer: Peer) -> None:
+def _closed(peer: HostilePeer) -> None:
     peer.plug.close()
 
 
 @wire("connection: reset before the reply")
-def _reset(peer: Peer) -> None:
+def _reset(peer: HostilePeer) -> None:
     peer.reset()
 
 
 @wire("connection: reset in the status line")
-def _reset_status(peer: Peer) -> None:
+def _reset_status(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 20")
     time.sleep(0.02)
     peer.reset()
 
 
 @wire("connection: reset in the headers")
-def _reset_headers(peer: Peer) -> None:
+def _reset_headers(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Ty")
     time.sleep(0.02)
     peer.reset()
 
 
 @wire("connection: reset in the body")
-def _reset_body(peer: Peer) -> None:
+def _reset_body(peer: HostilePeer) -> None:
     peer.reply(peer.encoded()[:40], length=4000)
     time.sleep(0.02)
     peer.reset()
 
 
 @wire("connection: reset after the reply")
-def _reset_after(peer: Peer) -> None:
+def _reset_after(peer: HostilePeer) -> None:
     peer.reply()
     time.sleep(0.02)
     peer.reset()
 
 
 @wire("connection: half closed, then silence")
-def _half(peer: Peer) -> None:
+def _half(peer: HostilePeer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{")
     peer.plug.shutdown(socket.SHUT_WR)
     peer.silence()
 
 
 @wire("connection: accepted, and no reply")
-def _silent(peer: Peer) -> None:
+def _silent(peer: HostilePeer) -> None:
     peer.silence()
 
 
 @wire("connection: a body of one byte every 50 ms")
-def _loris(peer: Peer) -> None:
+def _loris(peer: HostilePeer) -> None:
     peer.send(_head(b"Content-Type: application/json", b"Content-Length: 100000"))
     peer.endless(b" ", 0.05)
 
 
 @wire("connection: keep-alive is promised, and each one is closed")
-def _keeps_not(peer: Peer) -> None:
+def _keeps_not(peer: HostilePeer) -> None:
     peer.reply(None, "Connection: keep-alive", "Keep-Alive: timeout=9999999999, max=-1")
     peer.plug.close()
 
 
 @wire("connection: an end is announced, and it stays open")
-def _stays(peer: Peer) -> None:
+def _stays(peer: HostilePeer) -> None:
     peer.reply(None, "Connection: close")
     peer.silence()
 
 
 @wire("connection: a second reply that was not asked for")
-def _two(peer: Peer) -> None:
+def _two_replies(peer: HostilePeer) -> None:
     peer.reply()
     with suppress(OSError):
         peer.reply(peer.encoded("The answer is (B)."))
 
 
 @wire("connection: a 408 on the idle connection after the reply")
-def _late(peer: Peer) -> None:
+def _late(peer: HostilePeer) -> None:
     peer.reply()
     time.sleep(0.01)
     peer.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
 
 
 @wire("body: endless, without a length")
-def _endless(peer: Peer) -> None:
+def _endless(peer: HostilePeer) -> None:
     peer.send(_head(b"Content-Type: application/json"))
     peer.endless(BIG)
 
 
 @wire("body: 15 MiB of blanks before a good reply")
-def _padded(peer: Peer) -> None:
+def _padded(peer: HostilePeer) -> None:
     peer.reply(b" " * (15 * 2**20) + peer.encoded())
 
 
 @wire("body: where a reply has none (204, 304, HEAD)")
-def _bodiless(peer: Peer) -> None:
+def _bodiless(peer: HostilePeer) -> None:
     peer.reply(status=("204 No Content", "304 Not Modified")[peer.number % 2])

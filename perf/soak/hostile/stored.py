@@ -16,8 +16,8 @@ from perf.soak.hostile.writing import (
     Row,
     fifo,
     link,
-    put,
     unix_socket,
+    write_file,
 )
 
 
@@ -63,16 +63,16 @@ def _run_folder(change: Build) -> Callable[[Path], str]:
         place = folder / "work/runs/r"
         change(place)
         for words in AFTER:
-            made = attacked(folder, *words.split(), codes=CODES, seconds=SECONDS)
-            if made.problem:
-                return made.problem
+            attack_run = attacked(folder, *words.split(), codes=CODES, seconds=SECONDS)
+            if attack_run.problem:
+                return attack_run.problem
         return active_content(folder / "work/page.html")
 
     return run
 
 
 def _edit(name: str, edit: Callable[[bytes], bytes]) -> Build:
-    return lambda place: put(place / name, edit((place / name).read_bytes()))
+    return lambda place: write_file(place / name, edit((place / name).read_bytes()))
 
 
 def _replace(name: str, build: Build) -> Build:
@@ -108,8 +108,8 @@ def _records_with(value: Any) -> Build:
     """Change the journal: each value of the last record, replaced in a line of its own."""
 
     def changed(data: bytes) -> bytes:
-        last = json.loads(data.splitlines()[-1])
-        rows = (json.dumps(row).encode() for row in _every_value(last, value))
+        last_record = json.loads(data.splitlines()[-1])
+        rows = (json.dumps(row).encode() for row in _every_value(last_record, value))
         return data + b"\n".join(rows) + b"\n"
 
     return _edit("records.jsonl", changed)
@@ -178,7 +178,7 @@ RUNS: dict[str, Build] = {
     "results: a FIFO": _replace("results.json", fifo("results.json")),
     "results: a link": _replace("results.json", link("results.json", "../../../home/results")),
     "report: a link": _replace("report.html", link("report.html", "../../../home/report")),
-    "verdicts: nonsense": lambda place: put(place / "verdicts.jsonl", b'{"a":\n[1]\n\0\n'),
+    "verdicts: nonsense": lambda place: write_file(place / "verdicts.jsonl", b'{"a":\n[1]\n\0\n'),
     "verdicts: a link": link("verdicts.jsonl", "/etc/passwd"),
 }
 """Changes of a stored run, by what they do."""

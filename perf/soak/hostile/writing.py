@@ -58,21 +58,21 @@ def write(name: str, data: bytes | str | Callable[[], bytes | str]) -> Build:
     """Write one file; what is large is made when it is needed."""
 
     def build(place: Path) -> None:
-        made = data() if callable(data) else data
-        put(place / name, made.encode() if isinstance(made, str) else made)
+        content = data() if callable(data) else data
+        write_file(place / name, content.encode() if isinstance(content, str) else content)
 
     return build
 
 
-def put(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
 
 
-def both(*builds: Build) -> Build:
+def combined(*builds: Build) -> Build:
     def build(place: Path) -> None:
-        for each in builds:
-            each(place)
+        for build_part in builds:
+            build_part(place)
 
     return build
 
@@ -109,10 +109,10 @@ def fifo(name: str) -> Build:
 
 def unix_socket(name: str) -> Build:
     def build(place: Path) -> None:
-        here = Path.cwd()
+        previous_folder = Path.cwd()
         plug = socket.socket(socket.AF_UNIX)
         with suppress(OSError):
-            plug.bind(os.path.relpath(place / name, here))
+            plug.bind(os.path.relpath(place / name, previous_folder))
         plug.close()
 
     return build
@@ -147,7 +147,7 @@ def parquet(rows: list[Row], times: int = 1, **options: Any) -> Build:
         try:
             pyarrow, tables = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError:
-            put(place / "q.parquet", b"PAR1")
+            write_file(place / "q.parquet", b"PAR1")
             return
         table = pyarrow.Table.from_pylist(rows * times)
         tables.write_table(table, place / "q.parquet", **options)

@@ -33,8 +33,8 @@ MADE = (CHOICE, BOOL, YES_NO, SPORTS, VALID, INTEGER, BRACKETS, WORDS)
 
 def wrong_label(sample: Sample) -> str:
     """Some other label of a multiple-choice row."""
-    others = [label for label in sample.labels if f"({label})" != sample.target]
-    return others[sample.index % len(others)] if others else "B"
+    wrong_labels = [label for label in sample.labels if f"({label})" != sample.target]
+    return wrong_labels[sample.index % len(wrong_labels)] if wrong_labels else "B"
 
 
 def wrong_answers(sample: Sample) -> list[str]:

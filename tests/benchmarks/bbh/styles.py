@@ -76,7 +76,7 @@ PLAIN_STYLES: dict[str, Style] = {
 def lettered(sample: Sample, label: str) -> dict[str, str]:
     """Answers that name the option `label` in other ways than ``(B)``."""
     text = sample.choices[sample.labels.index(label)]
-    other = "B" if label != "B" else "A"
+    wrong_label = "B" if label != "B" else "A"
     return {
         "letter": f"So the answer is {label}.",
         "letter without full stop": f"So the answer is {label}",
@@ -109,12 +109,12 @@ def lettered(sample: Sample, label: str) -> dict[str, str]:
         "correct option": f"The correct option is {label}",
         "final bold": f"Final Answer: **({label})**",
         "choice as last line": f"{REASONING}Final choice: {label}",
-        "others discussed": f"So the answer is ({label}), since ({other}) does not fit.",
-        "others discussed later": f"So the answer is {label}. {other} is too early. ({other}) fails.",
-        "other found wrong": f"So the answer is ({label}), and ({other}) is wrong.",
-        "rather than": f"So the answer is ({label}) rather than ({other}).",
-        "instead of": f"The answer is {label} instead of {other}.",
-        "not the other": f"So the answer is {label}, not {other}.",
+        "others discussed": f"So the answer is ({label}), since ({wrong_label}) does not fit.",
+        "others discussed later": f"So the answer is {label}. {wrong_label} is too early. ({wrong_label}) fails.",
+        "other found wrong": f"So the answer is ({label}), and ({wrong_label}) is wrong.",
+        "rather than": f"So the answer is ({label}) rather than ({wrong_label}).",
+        "instead of": f"The answer is {label} instead of {wrong_label}.",
+        "not the other": f"So the answer is {label}, not {wrong_label}.",
     }
 
 

@@ -45,8 +45,12 @@ def _prepare(folder: Path, **args: Any) -> Exam:
 def test_rows_ids_and_order(exam: Exam) -> None:
     assert [subset.name for subset in exam.subsets] == list(BBH.subset_names)
     assert len({sample.id for sample in exam.samples}) == 6511
-    first = exam.samples[0]
-    assert (first.id, first.index, first.target) == ("bbh_temporal_sequences_0", 0, "(A)")
+    first_sample = exam.samples[0]
+    assert (first_sample.id, first_sample.index, first_sample.target) == (
+        "bbh_temporal_sequences_0",
+        0,
+        "(A)",
+    )
     assert exam.data.notes == ()
     assert exam.warnings == ()
     assert exam.data.version == "BIG-Bench-Hard, errata 2"
@@ -143,11 +147,11 @@ def test_answer_only_prompts_beside_the_data(small: Path) -> None:
 )
 def test_odd_files_are_errors_in_one_line(small: Path, content: Any, message: str) -> None:
     _write(small, "bbh/word_sorting.json", content)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError) as error:
         _prepare(small)
-    assert message in str(caught.value)
-    assert "word_sorting.json" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in str(error.value)
+    assert "word_sorting.json" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("content", ["no dashes at all", "canary -----\nQ: x"])
@@ -192,11 +196,11 @@ def test_a_row_that_cannot_be_examined_is_named(
         "dyck_languages": {"input": "x", "target": "] ]"},
     }
     _write(tmp_path, f"bbh/{subset}.json", {"examples": [good[subset], row]})
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError) as error:
         _prepare(tmp_path, subset_list=[subset], few_shot_num=0)
-    assert message in str(caught.value)
-    assert f"{subset}.json, row 2" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in str(error.value)
+    assert f"{subset}.json, row 2" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_prompt_file_with_nothing_after_its_dashes_is_refused(small: Path) -> None:
@@ -212,8 +216,8 @@ def test_a_prompt_file_with_nothing_after_its_dashes_is_refused(small: Path) -> 
 def test_mcpbr_leaves_out_what_cannot_be_read_and_says_so(small: Path) -> None:
     exam = _prepare(small, protocol="mcpbr", subset_list=["word_sorting", "snarks"])
     assert [subset.name for subset in exam.subsets] == ["word_sorting"]
-    told = exam.warnings[0].text()
-    assert told.startswith(
+    warning = exam.warnings[0].text()
+    assert warning.startswith(
         "Failed to load BBH subtask snarks, which is left out: bbh: no questions"
     )
     with pytest.raises(DataError, match="no questions for 'snarks'"):

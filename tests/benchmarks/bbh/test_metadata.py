@@ -95,18 +95,18 @@ def test_errata_are_what_the_data_shows(samples: dict[str, Sample]) -> None:
         ("sports_understanding_27", "sports_understanding_155", False),
         ("sports_understanding_80", "sports_understanding_227", False),
     ):
-        one, other = samples[f"bbh_{a}"], samples[f"bbh_{b}"]
-        assert one.text == other.text
-        assert (one.target != other.target) == opposite
+        left_sample, right_sample = samples[f"bbh_{a}"], samples[f"bbh_{b}"]
+        assert left_sample.text == right_sample.text
+        assert (left_sample.target != right_sample.target) == opposite
     assert len(set(samples["bbh_snarks_86"].choices)) == 1
     assert samples["bbh_snarks_88"].choices == ("The NB",)
-    both = [
+    repeated_options = [
         s.id
         for s in samples.values()
         if {"circle", "ellipse"} <= set(s.choices) or {"rectangle", "trapezoid"} <= set(s.choices)
     ]
-    assert sorted(both) == sorted(i for i in ERRATA if "offered too" in ERRATA[i].fault)
-    assert len(both) == 50
+    assert sorted(repeated_options) == sorted(i for i in ERRATA if "offered too" in ERRATA[i].fault)
+    assert len(repeated_options) == 50
 
 
 def test_an_erratum_belongs_to_the_published_row_only(

@@ -56,7 +56,7 @@ def test_wrong_answers_are_never_right(exam: Exam, style: str) -> None:
 @pytest.mark.parametrize("style", PLAIN_STYLES)
 def test_no_answer_is_never_right(exam: Exam, style: str) -> None:
     say = PLAIN_STYLES[style]
-    replies = [say(nothing) for nothing in NO_ANSWERS]
+    replies = [say(empty_answer) for empty_answer in NO_ANSWERS]
     accepted = [
         (sample.id, reply)
         for sample in exam.samples[::SOME]
@@ -99,8 +99,8 @@ def test_thoughts_are_not_answers(exam: Exam, think: str) -> None:
         if not _right(exam, reply, sample):
             missed.append(sample.id)
         thought = think.format(other=REASONING, wrong=sample.target)
-        for rest in (f"So the answer is {wrong}.", "", "I cannot say."):
-            if _right(exam, split_thinking(thought + rest).text, sample):
+        for ending in (f"So the answer is {wrong}.", "", "I cannot say."):
+            if _right(exam, split_thinking(thought + ending).text, sample):
                 accepted.append(sample.id)
     assert len(missed) <= (1 - SHARE) * len(exam.samples)
     assert accepted == []
@@ -118,8 +118,8 @@ def test_a_denied_answer_is_never_right(exam: Exam) -> None:
 
 def test_both_truth_values_are_no_answer(exam: Exam) -> None:
     for reply in ("Yes or No", "yes/no", "True or False", "valid or invalid", "(A) or (B)"):
-        said = f"So the answer is {reply}."
-        assert not [s.id for s in exam.samples if _right(exam, said, s)]
+        reply_text = f"So the answer is {reply}."
+        assert not [s.id for s in exam.samples if _right(exam, reply_text, s)]
 
 
 @pytest.mark.parametrize("kind", STATEMENTS)
@@ -157,17 +157,17 @@ def test_what_is_only_named_is_never_right(exam: Exam, denial: str) -> None:
 
 
 def test_a_label_counts_whatever_text_stands_beside_it(exam: Exam) -> None:
-    missed, asked = [], 0
+    missed, reply_count = [], 0
     for sample in exam.samples:
         if not sample.choices or len(sample.target) != 3 or len(sample.choices) < 2:
             continue
-        own = sample.choices[sample.labels.index(sample.target[1])]
+        target_text = sample.choices[sample.labels.index(sample.target[1])]
         text = sample.choices[sample.labels.index(wrong_label(sample))]
-        if text.strip() and text.casefold() != own.casefold():
+        if text.strip() and text.casefold() != target_text.casefold():
             for reply in (f"So the answer is {sample.target} {text}.", f"{sample.target} {text}"):
-                asked += 1
+                reply_count += 1
                 missed += [] if _right(exam, reply, sample) else [sample.id]
-    assert len(missed) <= 0.005 * asked  # a text of two sentences may be an answer of its own
+    assert len(missed) <= 0.005 * reply_count  # a text of two sentences may be an answer of its own
 
 
 @pytest.mark.parametrize("form", MORE_THAN_A_NUMBER)

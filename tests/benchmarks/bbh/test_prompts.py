@@ -59,16 +59,16 @@ def prepare(data_dir: Path, **args: Any) -> Exam:
 
 def test_prompt_lengths_are_the_published_ones(exam: Exam) -> None:
     rows = []
-    everything: list[int] = []
+    all_lengths: list[int] = []
     for subset in exam.subsets:
         lengths = [len(exam.render(s).text) for s in exam.samples[subset.start : subset.stop]]
         mean = round(sum(lengths) / len(lengths), 2)
         rows.append((subset.name, len(lengths), mean, min(lengths), max(lengths)))
-        everything += lengths
+        all_lengths += lengths
     assert rows == STATISTICS
-    assert len(everything) == 6511
-    assert round(sum(everything) / 6511, 2) == 3307.29
-    assert (min(everything), max(everything)) == (1060, 7885)
+    assert len(all_lengths) == 6511
+    assert round(sum(all_lengths) / 6511, 2) == 3307.29
+    assert (min(all_lengths), max(all_lengths)) == (1060, 7885)
 
 
 def test_no_canary_and_one_prefix_for_a_subset(exam: Exam) -> None:
@@ -152,8 +152,8 @@ def test_templates_are_what_is_sent(data_dir: Path) -> None:
     text = with_shots.render(plain.samples[0]).text
     assert text.startswith("Determine which")
     assert text.endswith(f"\n\n{expected}")
-    own = prepare(data_dir, few_shot_prompt_template="{question}|{fewshot}|")
-    rendered = own.render(plain.samples[0]).text
+    custom_exam = prepare(data_dir, few_shot_prompt_template="{question}|{fewshot}|")
+    rendered = custom_exam.render(plain.samples[0]).text
     assert rendered.startswith(f"{question}|Determine which")
     assert rendered.endswith(".|")
 
@@ -167,9 +167,9 @@ def test_a_question_is_never_looked_into(data_dir: Path) -> None:
 
 def test_system_prompt(data_dir: Path) -> None:
     exam = prepare(data_dir, system_prompt="Be brief.")
-    first, second = exam.render(exam.samples[0]).messages
-    assert first == Message("system", "Be brief.")
-    assert second.role == "user"
+    system_message, user_message = exam.render(exam.samples[0]).messages
+    assert system_message == Message("system", "Be brief.")
+    assert user_message.role == "user"
     assert exam.settings["system_prompt"] == "Be brief."
     assert len(prepare(data_dir, system_prompt="").render(exam.samples[0]).messages) == 1
 
@@ -200,10 +200,10 @@ def test_system_prompt(data_dir: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused(data_dir: Path, args: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         prepare(data_dir, **args)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_unknown_settings_name_the_nearest() -> None:
@@ -213,11 +213,11 @@ def test_unknown_settings_name_the_nearest() -> None:
 
 def test_the_sample_as_shown(data_dir: Path) -> None:
     exam = prepare(data_dir, subset_list=["Temporal-Sequences"])
-    shown = exam.describe(exam.samples[0])
-    assert set(shown) == {"input", "target", "id", "group_id", "subset_key", "metadata"}
-    assert set(shown["input"][0]) == {"id", "content"}
-    assert len(shown["input"][0]["id"]) == 8
-    assert {key: shown[key] for key in shown if key != "input"} == {
+    description = exam.describe(exam.samples[0])
+    assert set(description) == {"input", "target", "id", "group_id", "subset_key", "metadata"}
+    assert set(description["input"][0]) == {"id", "content"}
+    assert len(description["input"][0]["id"]) == 8
+    assert {key: description[key] for key in description if key != "input"} == {
         "target": "A",
         "id": 0,
         "group_id": 0,

@@ -61,8 +61,8 @@ def test_where_the_published_reader_is_wrong(
 @pytest.mark.parametrize("sample", MADE, ids=lambda sample: sample.subset)
 def test_mcpbr_wants_the_bare_answer_on_the_last_line(sample: Sample, reply: str) -> None:
     mcpbr, robust = READERS["mcpbr"], READERS["robust"]
-    said = reply.format(sample.target)
-    dressed, read = mcpbr.read(said, sample).value, robust.read(said, sample).value
+    reply_text = reply.format(sample.target)
+    dressed, read = mcpbr.read(reply_text, sample).value, robust.read(reply_text, sample).value
     assert dressed is not None
     assert not mcpbr.matches(dressed, sample)
     assert read is not None
@@ -156,7 +156,7 @@ def test_reasons(reply: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "said", "value"),
+    ("sample", "answer_text", "value"),
     [
         (BOOL, "TRUE", "True"),
         (BOOL, "Truely", None),
@@ -241,8 +241,8 @@ def test_reasons(reply: str, reason: str) -> None:
         (BRACKETS, "] ) } or ] )", None),
     ],
 )
-def test_normal_forms(sample: Sample, said: str, value: str | None) -> None:
-    assert READERS["robust"].read(f"So the answer is {said}.", sample).value == value
+def test_normal_forms(sample: Sample, answer_text: str, value: str | None) -> None:
+    assert READERS["robust"].read(f"So the answer is {answer_text}.", sample).value == value
 
 
 def test_a_heading_above_the_answer_announces_nothing() -> None:

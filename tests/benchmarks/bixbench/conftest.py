@@ -18,7 +18,7 @@ Prepare = Callable[..., BixBenchExam]
 CANARY = "MADE-UP-CANARY-0000"
 
 
-def flat(question_id: str, ideal: str, distractors: Sequence[str], **more: Any) -> dict[str, Any]:
+def flat(question_id: str, ideal: str, distractors: Sequence[str], **fields: Any) -> dict[str, Any]:
     """One row of version 1.5."""
     short = question_id.rpartition("-")[0]
     return {
@@ -39,7 +39,7 @@ def flat(question_id: str, ideal: str, distractors: Sequence[str], **more: Any) 
         "paper": "",
         "data_folder": "",
         "eval_mode": "str_verifier",
-    } | more
+    } | fields
 
 
 FLAT = [
@@ -51,7 +51,7 @@ FLAT = [
 ]  # fmt: skip
 
 
-def nested(short: str, questions: Any, **more: Any) -> dict[str, Any]:
+def nested(short: str, questions: Any, **fields: Any) -> dict[str, Any]:
     """One row of version 1.0."""
     return {
         "uuid": f"uuid-{short}",
@@ -64,7 +64,7 @@ def nested(short: str, questions: Any, **more: Any) -> dict[str, Any]:
         "data_folder": "",
         "questions": questions,
         "canary": CANARY,
-    } | more
+    } | fields
 
 
 def inner(name: str, ideal: str = "yes") -> dict[str, Any]:

@@ -20,7 +20,7 @@ def task_of(exam: Any) -> NotebookTask:
 
 
 @pytest.mark.parametrize(
-    ("settings", "system", "said"),
+    ("settings", "system", "prompt_parts"),
     [
         ({}, "Multiple Choice Questions", ("<questions>\nWhat is bix-1-q1?\n(A) ", "letter")),
         ({"answer_mode": "open"}, "open-ended questions", ("What is bix-1-q1?\n</questions>",)),
@@ -32,14 +32,14 @@ def task_of(exam: Any) -> NotebookTask:
     ],
 )
 def test_the_prompt_has_the_question_the_steps_and_the_guidelines(
-    prepare: Prepare, settings: dict[str, Any], system: str, said: tuple[str, ...]
+    prepare: Prepare, settings: dict[str, Any], system: str, prompt_parts: tuple[str, ...]
 ) -> None:
     exam = prepare(**AGENTIC, **settings)
-    first, second = exam.render(exam.samples[0]).messages
-    assert (first.role, second.role) == ("system", "user")
-    assert system in first.content
+    system_message, user_message = exam.render(exam.samples[0]).messages
+    assert (system_message.role, user_message.role) == ("system", "user")
+    assert system in system_message.content
     for part in (
-        *said,
+        *prompt_parts,
         "1. Load Data and Perform Descriptive Statistics:",
         "4. Conclude and Submit Answer:",
         "Use the submit_answer tool",
@@ -48,8 +48,8 @@ def test_the_prompt_has_the_question_the_steps_and_the_guidelines(
         "AVOID USING PLOTS/IMAGES.",
         "if (!requireNamespace(",
     ):
-        assert part in second.content
-    assert "{language}" not in second.content
+        assert part in user_message.content
+    assert "{language}" not in user_message.content
     assert exam.protocol.name == "agentic"
     assert exam.protocol.temperature == 1.0
 
@@ -67,9 +67,9 @@ def test_the_task_holds_what_the_settings_ask_for(prepare: Prepare) -> None:
     assert prepare().notebook is None
     in_r = prepare(**AGENTIC, language="r")
     assert (task.language, task_of(in_r).language) == ("python", "r")
-    shown = in_r.render(in_r.samples[0]).text
-    assert "All cells are by default R cells" in shown
-    assert "Python" not in shown
+    prompt_text = in_r.render(in_r.samples[0]).text
+    assert "All cells are by default R cells" in prompt_text
+    assert "Python" not in prompt_text
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_defaults_are_those_of_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("args", "message"),
     [
         ({"mode": "agentic", "docker_image": "x"}, "only with enable_agentic_docker true"),
         ({"capsule_dir": "x"}, "capsule_dir has an effect only with mode 'agentic'"),
@@ -88,10 +88,10 @@ def test_defaults_are_those_of_the_environment() -> None:
         ({"data_version": "2"}, "data_version: input should be one of '1.5', '1.0'"),
     ],
 )
-def test_refusals(given: dict[str, Any], said: str) -> None:
+def test_refusals(args: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        BixBenchArgs(**given)
-    assert said in str(error.value)
+        BixBenchArgs(**args)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -123,35 +123,38 @@ def test_a_judge_of_the_task_takes_the_place_of_these() -> None:
         {"no_judge": "exact"},
         {"llm_judge_model": "j", "continuous_scoring": True},
     ]
-    for own in judges:
-        args = BixBenchArgs(**open_ones, **own).without_own_judge()
+    for judge_args in judges:
+        args = BixBenchArgs(**open_ones, **judge_args).without_own_judge()
         assert args == BixBenchArgs(**open_ones, no_judge="ungraded")
         assert not args.names_a_judge
         assert not args.exact
 
 
 def test_who_grades_follows_the_key() -> None:
-    own: dict[str, Any] = {"answer_mode": "open", "seed": 7}
-    own |= {"llm_judge_model": "j", "llm_judge_api_key_var": "K"}
-    kept: dict[str, Any] = {"answer_mode": "open", "seed": 7}
-    with_key = BixBenchArgs(**own).arrange_judge(own, {"K": "secret"})
+    judge_args: dict[str, Any] = {"answer_mode": "open", "seed": 7}
+    judge_args |= {"llm_judge_model": "j", "llm_judge_api_key_var": "K"}
+    common_args: dict[str, Any] = {"answer_mode": "open", "seed": 7}
+    with_key = BixBenchArgs(**judge_args).arrange_judge(judge_args, {"K": "secret"})
     assert with_key.judge == JudgeConfig(
         model="j", api_url="https://api.openai.com/v1", api_key_var="K"
     )
-    assert (with_key.settings, with_key.warning) == (kept | {"no_judge": "ungraded"}, "")
-    without = BixBenchArgs(**own).arrange_judge(own, {})
-    assert (without.judge, without.settings) == (None, kept | {"no_judge": "exact"})
+    assert (with_key.settings, with_key.warning) == (common_args | {"no_judge": "ungraded"}, "")
+    without = BixBenchArgs(**judge_args).arrange_judge(judge_args, {})
+    assert (without.judge, without.settings) == (None, common_args | {"no_judge": "exact"})
     assert without.warning.startswith("K is not set")
-    left = own | {"no_judge": "ungraded"}
-    assert BixBenchArgs(**left).arrange_judge(left, {}).settings["no_judge"] == "ungraded"
-    exact = kept | {"no_judge": "exact"}
-    asked = BixBenchArgs(**exact).arrange_judge(exact, {"OPENAI_API_KEY": "secret"})
-    assert asked == (None, exact, "")
+    ungraded_args = judge_args | {"no_judge": "ungraded"}
+    assert (
+        BixBenchArgs(**ungraded_args).arrange_judge(ungraded_args, {}).settings["no_judge"]
+        == "ungraded"
+    )
+    exact = common_args | {"no_judge": "exact"}
+    arrangement = BixBenchArgs(**exact).arrange_judge(exact, {"OPENAI_API_KEY": "secret"})
+    assert arrangement == (None, exact, "")
 
 
 def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated() -> None:
     for args in (OPEN, {"extra_params": OPEN}):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError) as error:
             BixBenchArgs(llm_judge_api_key_var="sk-proj-MARKKEY999", **args)
-        assert "llm_judge_api_key_var is the name of an environment variable" in str(caught.value)
-        assert "MARKKEY" not in str(caught.value)
+        assert "llm_judge_api_key_var is the name of an environment variable" in str(error.value)
+        assert "MARKKEY" not in str(error.value)

@@ -74,7 +74,10 @@ def test_only_data_reaches_the_work_folder(tmp_path: Path, layout: str) -> None:
     if layout == "zip":
         zip_of(capsules / f"{TOP}.zip", CONTENT)
     elif layout == "wrapped zip":
-        zip_of(capsules / f"{UUID}.zip", {f"{TOP}/{name}": own for name, own in CONTENT.items()})
+        zip_of(
+            capsules / f"{UUID}.zip",
+            {f"{TOP}/{name}": file_content for name, file_content in CONTENT.items()},
+        )
     else:
         top = capsules / (TOP if layout == "folder" else "bix-1")
         for name, content in CONTENT.items():
@@ -82,8 +85,8 @@ def test_only_data_reaches_the_work_folder(tmp_path: Path, layout: str) -> None:
             data = content.encode() if isinstance(content, str) else content
             (top / name).write_bytes(data)
     facts = CapsuleFolder(capsules).prepare(question(), work)
-    there = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
-    assert there == KEPT
+    copied_paths = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
+    assert copied_paths == KEPT
     assert facts.files == len(KEPT)
     assert len(facts.left_out) == len(CONTENT) - len(KEPT)
     assert (work / "counts.csv").read_text() == "a,b\n1,2\n"

@@ -40,8 +40,8 @@ def test_version_1_0_asks_the_first_question_of_each_capsule(prepare: Prepare) -
     ids = [sample.id for sample in exam.samples]
     assert ids == ["bixbench_bix-1-q1", "bixbench_bix-2-q1", "bixbench_bix-3-q1"]
     assert "3 of 5 questions" in exam.data.notes[0]
-    every = prepare(data_version="1.0", all_questions=True)
-    assert [sample.id.removeprefix("bixbench_") for sample in every.samples] == [
+    all_questions = prepare(data_version="1.0", all_questions=True)
+    assert [sample.id.removeprefix("bixbench_") for sample in all_questions.samples] == [
         "bix-1-q1", "bix-1-q3", "bix-2-q1", "bix-2-q2", "bix-3-q1",
     ]  # fmt: skip
 
@@ -102,7 +102,7 @@ def test_categories_in_both_notations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([FLAT[0], NESTED[0]], "row 2: version 1.0 after rows of version 1.5"),
         ([FLAT[0] | {"questions": []}], "has both 'questions' and 'question'"),
@@ -118,11 +118,11 @@ def test_categories_in_both_notations() -> None:
         ([FLAT[0], flat("bix-1-q7", "a", ["b"], answer=False)], "contradicts its capsule's answer"),
     ],
 )
-def test_broken_data(tmp_path: Path, rows: list[dict[str, Any]], said: str) -> None:
+def test_broken_data(tmp_path: Path, rows: list[dict[str, Any]], message: str) -> None:
     write(tmp_path / "BixBench.jsonl", rows)
     with pytest.raises(DataError) as error:
         BIXBENCH.prepare(BixBenchArgs(), DataFolder(tmp_path, BIXBENCH.layout), seed=0)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_schema_decides_not_the_name_of_the_file(tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_only_the_subset_that_is_asked_can_be_listed(prepare: Prepare) -> None:
 def test_the_canary_and_the_result_stay_in_the_file(prepare: Prepare) -> None:
     for args in ({}, {"data_version": "1.0"}, {"question_source": "hypothesis"}):
         exam = prepare(**args)
-        shown = str([exam.describe(sample) for sample in exam.samples]) + str(exam.settings)
-        assert CANARY not in shown
-        assert "the solution" not in shown
+        sample_text = str([exam.describe(sample) for sample in exam.samples]) + str(exam.settings)
+        assert CANARY not in sample_text
+        assert "the solution" not in sample_text
         assert CANARY not in str([*exam.samples, exam.data, exam.errata])
 
 
@@ -172,8 +172,8 @@ def test_real_version_1_5(real: Prepare) -> None:
     modes = Counter(sample.metadata["eval_mode"] for sample in exam.samples)
     assert modes == {"llm_verifier": 83, "str_verifier": 61, "range_verifier": 61}
     assert set(exam.errata) == {f"bixbench_{q}" for q in ("bix-53-q4", "bix-13-q1", "bix-36-q1")}
-    listed = [c for s in exam.samples for c in s.metadata["categories"] if "[" in c or "'" in c]
-    assert listed == []
+    list_like = [c for s in exam.samples for c in s.metadata["categories"] if "[" in c or "'" in c]
+    assert list_like == []
 
 
 def test_real_version_1_0(real: Prepare) -> None:
@@ -197,5 +197,5 @@ def test_the_real_canary_never_gets_into_a_sample(real: Prepare, data_dir: Path)
     canaries = {row["canary"] for row in folder.rows("v1.5")}
     exam = real()
     for sample in exam.samples:
-        shown = str(exam.describe(sample)) + str(sample)
-        assert not any(canary in shown for canary in canaries)
+        sample_text = str(exam.describe(sample)) + str(sample)
+        assert not any(canary in sample_text for canary in canaries)

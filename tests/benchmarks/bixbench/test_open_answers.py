@@ -295,8 +295,8 @@ def test_the_targets_very_text_is_right_by_rule_and_no_judge_is_asked(grade: Gra
 def test_without_a_judge_exact_match_decides_every_row(grade: Grade, prepare: Prepare) -> None:
     wrong = grade("llm_verifier", "Canonical glycolysis", "glycolysis", no_judge="exact")
     assert wrong == ("incorrect", "exact")
-    same = grade("range_verifier", "(0.6 , 0.7)", "(0.6 , 0.7)", no_judge="exact")
-    assert same == ("correct", "exact")
+    matching = grade("range_verifier", "(0.6 , 0.7)", "(0.6 , 0.7)", no_judge="exact")
+    assert matching == ("correct", "exact")
     assert grade("range_verifier", "(0.6,0.7)", "0.65", no_judge="exact") == ("correct", "range")
     assert EXACT_WARNING in prepare(answer_mode="open", no_judge="exact").warnings
     assert EXACT_WARNING in prepare(answer_mode="open").warnings

@@ -38,16 +38,16 @@ def test_environment_open(prepare: Prepare) -> None:
 
 def test_hypothesis_with_a_legend_computed_after_shuffling(real: Prepare) -> None:
     exam = real(question_source="hypothesis", add_tf_legend=True)
-    seen = set()
+    targets = set()
     for sample in exam.samples:
         true, false = ("A", "B") if sample.choices[0] == "True" else ("B", "A")
-        seen.add(true)
-        first, second = sample.choices
+        targets.add(true)
+        first_option, second_option = sample.choices
         assert exam.render(sample).text == (
             f"{sample.text}\n\nLegend: {true}=True, {false}=False\n\n"
-            f"Options:\nA. {first}\nB. {second}\n"
+            f"Options:\nA. {first_option}\nB. {second_option}\n"
         )
-    assert seen == {"A", "B"}
+    assert targets == {"A", "B"}
 
 
 def test_no_claim_about_letters_that_shuffling_makes_false(prepare: Prepare) -> None:
@@ -111,10 +111,10 @@ def test_official_has_no_hypothesis_view(prepare: Prepare) -> None:
 
 
 def test_system_prompt_null_is_the_default_and_empty_is_none(prepare: Prepare) -> None:
-    own = prepare(system_prompt="Be brief.")
-    assert own.render(own.samples[0]).messages[0].content == "Be brief."
-    none = prepare(system_prompt="")
-    assert [m.role for m in none.render(none.samples[0]).messages] == ["user"]
+    with_prompt = prepare(system_prompt="Be brief.")
+    assert with_prompt.render(with_prompt.samples[0]).messages[0].content == "Be brief."
+    without_prompt = prepare(system_prompt="")
+    assert [m.role for m in without_prompt.render(without_prompt.samples[0]).messages] == ["user"]
 
 
 def test_a_template_of_the_user_is_what_is_sent(prepare: Prepare) -> None:
@@ -128,6 +128,6 @@ def test_a_template_of_the_user_is_what_is_sent(prepare: Prepare) -> None:
 
 def test_the_prefix_is_shared(prepare: Prepare) -> None:
     exam = prepare(protocol="official")
-    first, second = (exam.render(sample).prefix for sample in exam.samples[:2])
-    assert first is second
-    assert first.lead.endswith("Question: ")
+    first_prefix, second_prefix = (exam.render(sample).prefix for sample in exam.samples[:2])
+    assert first_prefix is second_prefix
+    assert first_prefix.lead.endswith("Question: ")

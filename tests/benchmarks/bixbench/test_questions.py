@@ -19,18 +19,18 @@ def test_the_permutation_depends_on_seed_and_question_id(prepare: Prepare) -> No
     for sample in exam.samples:
         key = sample.metadata["question_id"]
         assert sample.order == shuffle_order(4, 42, key)
-    other = prepare(seed=43)
-    assert [s.order for s in other.samples] != [s.order for s in exam.samples]
-    first = exam.samples[0]
+    reseeded = prepare(seed=43)
+    assert [s.order for s in reseeded.samples] != [s.order for s in exam.samples]
+    first_sample = exam.samples[0]
     options = ("0.0002", "7.8E-05", "0.0003", "1.8E-05")
-    assert first.choices == tuple(options[i] for i in first.order)
-    assert first.choices[first.labels.index(first.target)] == "0.0002"
+    assert first_sample.choices == tuple(options[i] for i in first_sample.order)
+    assert first_sample.choices[first_sample.labels.index(first_sample.target)] == "0.0002"
 
 
 def test_the_seed_of_the_task_counts_unless_the_exam_has_its_own(data_dir: Path) -> None:
-    def orders(own: dict[str, Any], seed: int) -> list[tuple[int, ...]]:
-        exam, _ = prepare_exam("bixbench", own, data_dir=str(data_dir), seed=seed)
-        assert exam.settings["seed"] == own.get("seed", seed)
+    def orders(exam_args: dict[str, Any], seed: int) -> list[tuple[int, ...]]:
+        exam, _ = prepare_exam("bixbench", exam_args, data_dir=str(data_dir), seed=seed)
+        assert exam.settings["seed"] == exam_args.get("seed", seed)
         return [sample.order for sample in exam.samples]
 
     assert orders({}, 7) == orders({"seed": 7}, 42) != orders({}, 42)
@@ -39,8 +39,8 @@ def test_the_seed_of_the_task_counts_unless_the_exam_has_its_own(data_dir: Path)
 def test_same_seed_same_prompt(prepare: Prepare) -> None:
     exam = prepare()
     prompt = exam.render(exam.samples[0])
-    said = "\0".join(f"{m.role}:{m.content}" for m in prompt.messages)
-    digest = hashlib.sha256(said.encode()).hexdigest()
+    prompt_text = "\0".join(f"{m.role}:{m.content}" for m in prompt.messages)
+    digest = hashlib.sha256(prompt_text.encode()).hexdigest()
     assert digest == "0e909dce0043ab2a9448e61d2d256c4c8e78aa055ae65829d0121f71cbe18dfc"
 
 

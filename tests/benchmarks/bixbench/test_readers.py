@@ -94,8 +94,8 @@ def test_likeness_is_a_fallback_for_short_replies_and_words_only() -> None:
     assert read("environment", "Canonical glycolisis" + " and more" * 30) is None
     names = sample("CD14", "CD4", "CD8", "CD19")
     assert read("environment", "CD1", names) is None
-    alike = sample("Increase in cells", "Increase in cellz", "x", "y")
-    assert read("environment", "Increase in cell", alike) is None
+    similar_options = sample("Increase in cells", "Increase in cellz", "x", "y")
+    assert read("environment", "Increase in cell", similar_options) is None
 
 
 @pytest.mark.parametrize(

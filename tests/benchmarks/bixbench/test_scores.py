@@ -41,8 +41,8 @@ def test_golden_run_of_version_1_5_by_its_letters(data_dir: Path, tmp_path: Path
     source = data_dir / "golden" / "bixbench" / GOLDEN.format("1.5")
     rows = [json.loads(line) for line in source.read_text().splitlines()]
     for row in rows:
-        said = row["predicted"]
-        row["output"] = f"<answer> {said} </answer>" if len(said) == 1 else f"SOR{said}"
+        letter = row["predicted"]
+        row["output"] = f"<answer> {letter} </answer>" if len(letter) == 1 else f"SOR{letter}"
     write(tmp_path / "p.jsonl", rows)
     results = score_predictions(
         "bixbench",
@@ -60,9 +60,13 @@ def test_golden_run_of_version_1_5_by_its_letters(data_dir: Path, tmp_path: Path
 def test_recorded_options_lose_their_labels_and_keep_their_refusal(prepare: Prepare) -> None:
     exam = prepare(protocol="official")
     row = {"choices": ["(A) x", "(B) y (A) z", "(C) w"], "target": "B", "unsure": "C"}
-    seen = exam.as_recorded(exam.samples[0], row, gold=True)
-    assert seen.choices == ("x", "y (A) z", "w")
-    assert (seen.target, seen.order, seen.metadata["refusal"]) == ("B", (), "C")
+    recorded_sample = exam.as_recorded(exam.samples[0], row, gold=True)
+    assert recorded_sample.choices == ("x", "y (A) z", "w")
+    assert (recorded_sample.target, recorded_sample.order, recorded_sample.metadata["refusal"]) == (
+        "B",
+        (),
+        "C",
+    )
     plain = exam.as_recorded(exam.samples[0], {"output": "A"}, gold=False)
     assert plain == exam.samples[0]
 
@@ -98,57 +102,57 @@ def tallied(outcomes: list[Outcome | None], values: dict[int, float], epochs: in
 
 def metrics(prepare: Prepare, tally: Tally, **args: Any) -> dict[str, Any]:
     entry = entry_of(prepare(**args), tally, reader="environment")
-    found: dict[str, Any] = entry["metrics"]
-    return found
+    metric_values: dict[str, Any] = entry["metrics"]
+    return metric_values
 
 
 def test_precision_coverage_and_reward(prepare: Prepare) -> None:
-    found = metrics(prepare, tallied(["correct", "refused", "incorrect"], {}))
-    assert found["accuracy"]["value"] == pytest.approx(1 / 3)
-    assert (found["precision"]["value"], found["precision"]["n"]) == (0.5, 2)
-    assert found["coverage"]["value"] == pytest.approx(2 / 3)
-    assert found["reward"]["value"] == pytest.approx(1 / 3)
-    assert found["reward"]["std"] == pytest.approx(2**0.5 / 3)
+    scores = metrics(prepare, tallied(["correct", "refused", "incorrect"], {}))
+    assert scores["accuracy"]["value"] == pytest.approx(1 / 3)
+    assert (scores["precision"]["value"], scores["precision"]["n"]) == (0.5, 2)
+    assert scores["coverage"]["value"] == pytest.approx(2 / 3)
+    assert scores["reward"]["value"] == pytest.approx(1 / 3)
+    assert scores["reward"]["std"] == pytest.approx(2**0.5 / 3)
 
 
 def test_ungraded_answers_leave_the_reward_and_are_counted(prepare: Prepare) -> None:
-    found = metrics(prepare, tallied(["correct", "ungraded", "error"], {}))
-    assert (found["reward"]["value"], found["reward"]["n"]) == (None, 1)
-    assert found["reward"]["bounds"] == pytest.approx([1 / 3, 1])
-    assert (found["reward"]["ungraded"], found["reward"]["error"]) == (1, 1)
-    nothing = metrics(prepare, tallied(["ungraded"] * 3, {}))
-    assert (nothing["reward"]["value"], nothing["reward"]["std"]) == (None, None)
+    scores = metrics(prepare, tallied(["correct", "ungraded", "error"], {}))
+    assert (scores["reward"]["value"], scores["reward"]["n"]) == (None, 1)
+    assert scores["reward"]["bounds"] == pytest.approx([1 / 3, 1])
+    assert (scores["reward"]["ungraded"], scores["reward"]["error"]) == (1, 1)
+    ungraded_scores = metrics(prepare, tallied(["ungraded"] * 3, {}))
+    assert (ungraded_scores["reward"]["value"], ungraded_scores["reward"]["std"]) == (None, None)
 
 
 def test_the_reward_counts_partly_right_answers(prepare: Prepare) -> None:
-    found = metrics(prepare, tallied(["correct", "incorrect", "incorrect"], {0: 0.7, 1: 0.2}))
-    assert found["reward"]["value"] == pytest.approx(0.3)
+    scores = metrics(prepare, tallied(["correct", "incorrect", "incorrect"], {0: 0.7, 1: 0.2}))
+    assert scores["reward"]["value"] == pytest.approx(0.3)
 
 
 def test_accuracy_by_category_and_by_mode(prepare: Prepare) -> None:
-    found = metrics(prepare, tallied(["correct", "incorrect", "correct"], {}))
-    by_category = {k: (v["value"], v["n"]) for k, v in found.items() if "[category=" in k}
+    scores = metrics(prepare, tallied(["correct", "incorrect", "correct"], {}))
+    by_category = {k: (v["value"], v["n"]) for k, v in scores.items() if "[category=" in k}
     assert by_category == {
         "accuracy[category=Genomics]": (pytest.approx(2 / 3), 3),
         "accuracy[category=Imaging]": (1.0, 1),
         "accuracy[category=RNA-seq]": (0.5, 2),
     }
-    assert found["accuracy[eval_mode=range_verifier]"]["value"] == 0.0
-    assert found["accuracy[eval_mode=str_verifier]"]["title"] == "accuracy, eval mode str_verifier"
-    assert found["accuracy[category=Genomics]"]["method"] == "clustered"
-    assert found["accuracy[category=RNA-seq]"]["ci95"] is None  # one capsule
+    assert scores["accuracy[eval_mode=range_verifier]"]["value"] == 0.0
+    assert scores["accuracy[eval_mode=str_verifier]"]["title"] == "accuracy, eval mode str_verifier"
+    assert scores["accuracy[category=Genomics]"]["method"] == "clustered"
+    assert scores["accuracy[category=RNA-seq]"]["ci95"] is None  # one capsule
 
 
 def test_repeats_count_inside_their_question(prepare: Prepare) -> None:
     outcomes: list[Outcome | None] = [
         "correct", "correct", "incorrect", "correct", "refused", "incorrect",
     ]  # fmt: skip
-    found = metrics(prepare, tallied(outcomes, {}, epochs=2))
-    assert found["accuracy[category=RNA-seq]"]["value"] == pytest.approx(0.75)
-    assert found["accuracy[category=RNA-seq]"]["n"] == 2
-    assert (found["precision"]["value"], found["precision"]["n"]) == (pytest.approx(1 / 2), 3)
-    assert (found["coverage"]["value"], found["coverage"]["n"]) == (pytest.approx(5 / 6), 3)
-    reward = found["reward"]
+    scores = metrics(prepare, tallied(outcomes, {}, epochs=2))
+    assert scores["accuracy[category=RNA-seq]"]["value"] == pytest.approx(0.75)
+    assert scores["accuracy[category=RNA-seq]"]["n"] == 2
+    assert (scores["precision"]["value"], scores["precision"]["n"]) == (pytest.approx(1 / 2), 3)
+    assert (scores["coverage"]["value"], scores["coverage"]["n"]) == (pytest.approx(5 / 6), 3)
+    reward = scores["reward"]
     assert (reward["value"], reward["n"], reward["answers"]) == (pytest.approx(1 / 2), 3, 6)
 
 

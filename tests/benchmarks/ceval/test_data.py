@@ -129,10 +129,10 @@ def test_broken_rows_are_named(
     evaluate: Evaluate, small: Path, header: list[str], row: list[str], blamed: str
 ) -> None:
     write(small / "val" / "law_val.csv", header, [row])
-    with pytest.raises(DataError, match=blamed) as caught:
+    with pytest.raises(DataError, match=blamed) as error:
         evaluate()
-    assert "row 1" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "row 1" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_repeated_ids_and_empty_files_are_refused(evaluate: Evaluate, small: Path) -> None:

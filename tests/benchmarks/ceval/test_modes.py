@@ -25,14 +25,14 @@ def scores(**subjects: str) -> dict[str, float]:
 def test_shared_questions_are_compared_one_by_one_in_published_order() -> None:
     direct = scores(law="1111", logic="0010.1", physician="1")
     reasoned = scores(logic="1110111", law="1011", marxism="1")
-    found = compare_modes(MODES, direct, reasoned)
-    logic, law = found.subjects
+    comparison = compare_modes(MODES, direct, reasoned)
+    logic, law = comparison.subjects
     assert (logic.subject, logic.title, logic.n) == ("logic", "逻辑学", 5)
     assert [logic.answer_only, logic.cot] == pytest.approx([0.4, 0.8])
     assert [law.n, law.difference] == pytest.approx([4, -0.25])
-    assert found.overall.n == 9
-    assert found.overall.difference == pytest.approx((2 - 1) / 9)
-    assert found.categories == []
+    assert comparison.overall.n == 9
+    assert comparison.overall.difference == pytest.approx((2 - 1) / 9)
+    assert comparison.categories == []
 
 
 def test_the_interval_is_that_of_the_differences_of_single_questions() -> None:
@@ -52,22 +52,24 @@ def test_intervals_stay_in_the_range_of_differences() -> None:
 
 def test_a_difference_that_the_robust_reader_does_not_see_is_one_of_format() -> None:
     direct, missed, read = "1" * 30, "1" * 12 + "0" * 18, "1" * 29 + "0"
-    own = compare_modes(MODES, scores(law=direct), scores(law=missed))
-    both = own.with_robust(compare_modes(MODES, scores(law=direct), scores(law=read)))
-    assert both.overall.apart
-    assert both.overall.is_due_to_format
-    assert [notice.code for notice in both.notices()] == ["modes_by_format"]
-    assert not own.notices()
-    assert not own.with_robust(own).overall.is_due_to_format
+    by_protocol = compare_modes(MODES, scores(law=direct), scores(law=missed))
+    with_robust = by_protocol.with_robust(
+        compare_modes(MODES, scores(law=direct), scores(law=read))
+    )
+    assert with_robust.overall.apart
+    assert with_robust.overall.is_due_to_format
+    assert [notice.code for notice in with_robust.notices()] == ["modes_by_format"]
+    assert not by_protocol.notices()
+    assert not by_protocol.with_robust(by_protocol).overall.is_due_to_format
 
 
 def test_categories_are_means_over_their_subjects() -> None:
-    def sat(digits: Mapping[str, str]) -> dict[str, float]:
+    def scores_with(digits: Mapping[str, str]) -> dict[str, float]:
         return scores(**{name: digits.get(name, "10") for name in SUBJECTS})
 
-    found = compare_modes(MODES, sat({}), sat({"law": "1111", "logic": "01"}))
-    humanities = next(row for row in found.categories if row.subject == "Humanities")
-    assert [row.subject for row in found.categories][-1] == "hard"
+    comparison = compare_modes(MODES, scores_with({}), scores_with({"law": "1111", "logic": "01"}))
+    humanities = next(row for row in comparison.categories if row.subject == "Humanities")
+    assert [row.subject for row in comparison.categories][-1] == "hard"
     assert humanities.difference == pytest.approx(0.5 / 11)
     assert humanities.n == 22
 

@@ -89,10 +89,12 @@ BARREN = {
 
 
 def reply(style: str, sample: Sample, label: str) -> Reply:
-    other = next(other for other in sample.labels if other not in (label, sample.target))
+    wrong_label = next(
+        wrong_label for wrong_label in sample.labels if wrong_label not in (label, sample.target)
+    )
     text = style.format(
         X=label,
-        Y=other,
+        Y=wrong_label,
         x=label.lower(),
         W=chr(ord(label) + 0xFEE0),
         text=sample.choices[sample.labels.index(label)],
@@ -103,15 +105,15 @@ def reply(style: str, sample: Sample, label: str) -> Reply:
 def count(exam: Exam, style: str, *, shift: int, one_line: bool = False) -> tuple[int, int]:
     """How many rows are scored right where the reply names the gold's `shift`-th successor."""
     reader = exam.readers["robust"]
-    right = asked = 0
+    right = total = 0
     for sample in exam.samples:
         broken = any("\n" in choice for choice in sample.choices)
         if one_line and (broken or sample.id in exam.errata):
             continue
         label = sample.labels[(sample.labels.index(sample.target) + shift) % 4]
-        asked += 1
+        total += 1
         right += grade(reply(style, sample, label), sample, reader).score.outcome == "correct"
-    return right, asked
+    return right, total
 
 
 @pytest.fixture(scope="module")
@@ -122,18 +124,18 @@ def exam(real: Evaluate) -> Exam:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_the_right_answer_is_read_and_a_wrong_one_is_not(exam: Exam, style: str) -> None:
-    right, asked = count(exam, STYLES[style], shift=0)
-    assert asked == 1346
-    assert right / asked >= 0.999
+    right, total = count(exam, STYLES[style], shift=0)
+    assert total == 1346
+    assert right / total >= 0.999
     for shift in (1, 2, 3):
         assert count(exam, STYLES[style], shift=shift)[0] == 0
 
 
 @pytest.mark.parametrize("style", ONE_LINE_STYLES)
 def test_options_are_recognised_by_their_text(exam: Exam, style: str) -> None:
-    right, asked = count(exam, ONE_LINE_STYLES[style], shift=0, one_line=True)
-    assert asked > 1300
-    assert right / asked >= 0.999
+    right, total = count(exam, ONE_LINE_STYLES[style], shift=0, one_line=True)
+    assert total > 1300
+    assert right / total >= 0.999
     assert count(exam, ONE_LINE_STYLES[style], shift=1, one_line=True)[0] == 0
 
 
@@ -146,8 +148,8 @@ def test_a_reply_without_an_answer_is_never_right(exam: Exam, style: str) -> Non
 def test_a_base_model_that_runs_on_is_read_where_it_answered(real: Evaluate, protocol: str) -> None:
     exam = real(protocol=protocol, form="base", few_shot_num=0, decode="generate")
     reader = exam.readers["robust"]
-    for here, after in zip(exam.samples, exam.samples[1:], strict=False):
-        wrong = "ABCD"["ABCD".index(here.target) - 1]
-        run_on = f"{here.target}\n\n{exam.render(after).text}{wrong}\n\n"
-        reading = grade(Reply(text=run_on), here, reader)
+    for sample, after in zip(exam.samples, exam.samples[1:], strict=False):
+        wrong = "ABCD"["ABCD".index(sample.target) - 1]
+        run_on = f"{sample.target}\n\n{exam.render(after).text}{wrong}\n\n"
+        reading = grade(Reply(text=run_on), sample, reader)
         assert (reading.score.outcome, reading.answer.cut) == ("correct", True)

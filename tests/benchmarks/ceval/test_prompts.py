@@ -120,11 +120,11 @@ EVALSCOPE_SHOT = "问题：一加一等于____。\n选项：\nA. 一\nB. 二\nC.
 
 def test_evalscope_is_one_user_message(evaluate: Evaluate) -> None:
     assert turns(evaluate(few_shot_num=0)) == [("user", EVALSCOPE_QUESTION)]
-    second = EVALSCOPE_SHOT.replace("一加一等于____。", "例1")
+    second_shot = EVALSCOPE_SHOT.replace("一加一等于____。", "例1")
     assert turns(evaluate(few_shot_num=2)) == [
         (
             "user",
-            f"以下是一些示例问题：\n\n{EVALSCOPE_SHOT}\n\n{second}\n\n\n{EVALSCOPE_QUESTION}",
+            f"以下是一些示例问题：\n\n{EVALSCOPE_SHOT}\n\n{second_shot}\n\n\n{EVALSCOPE_QUESTION}",
         )
     ]
     assert turns(evaluate())[0][1].count("解析：") == 5
@@ -134,9 +134,9 @@ def test_lm_eval_strips_the_question_and_puts_a_space_before_the_label(evaluate:
     head = "以下是中国关于逻辑学的单项选择题，请选出其中的正确答案。\n\n"
     zero = evaluate(protocol="lm-eval")
     assert zero.render(zero.samples[0]).text == f"{head}{dotted(QUESTION)}\n答案："
-    one = evaluate(protocol="lm-eval", few_shot_num=1)
+    one_shot = evaluate(protocol="lm-eval", few_shot_num=1)
     cat = "猫是____。\nA. 动物\nB. 植物\nC. 动物\nD. 石头\n答案："
-    assert one.render(one.samples[1]).text == f"{head}{dotted(SHOT)}\n答案： B\n\n{cat}"
+    assert one_shot.render(one_shot.samples[1]).text == f"{head}{dotted(SHOT)}\n答案： B\n\n{cat}"
 
 
 def test_opencompass_repeats_the_head(evaluate: Evaluate) -> None:
@@ -155,10 +155,10 @@ def test_opencompass_repeats_the_head(evaluate: Evaluate) -> None:
 @pytest.mark.parametrize("protocol", ["evalscope", "tutorial", "official", "opencompass"])
 def test_the_prefix_is_one_object_per_subject(evaluate: Evaluate, protocol: str) -> None:
     exam = evaluate(protocol=protocol)
-    first, second, law = (exam.render(sample).prefix for sample in exam.samples)
-    assert first is second
-    assert law is not first
-    assert first.digest != law.digest
+    first_prefix, second_prefix, law = (exam.render(sample).prefix for sample in exam.samples)
+    assert first_prefix is second_prefix
+    assert law is not first_prefix
+    assert first_prefix.digest != law.digest
 
 
 def test_system_prompt_replaces_the_head_and_empty_means_none(evaluate: Evaluate) -> None:
@@ -179,8 +179,8 @@ def test_without_a_system_role_the_head_opens_the_first_user_message(evaluate: E
     settings["protocol"] = "official"
     official = turns(evaluate(few_shot_num=0, **settings))
     assert official == [("user", f"{HEAD}\n\n{dotted(QUESTION)}\n答案：")]
-    own = turns(evaluate(few_shot_num=0, system_prompt="你好", **settings))
-    assert own == [("user", f"你好\n\n{HEAD}\n\n{dotted(QUESTION)}\n答案：")]
+    with_prompt = turns(evaluate(few_shot_num=0, system_prompt="你好", **settings))
+    assert with_prompt == [("user", f"你好\n\n{HEAD}\n\n{dotted(QUESTION)}\n答案：")]
 
 
 def test_a_template_that_is_accepted_is_what_is_sent(evaluate: Evaluate) -> None:
@@ -196,16 +196,16 @@ def test_few_shot_templates_are_used_too(evaluate: Evaluate) -> None:
     (user,) = turns(evaluate(few_shot_prompt_template=template, few_shot_num=1))
     options = "A. 天晴\nB. 下雪\nC. 刮风\r\n不停\nD. 打雷"
     assert user[1] == f"例：{EVALSCOPE_SHOT}\n问逻辑学：雨后____？\r\n看图。\n{options}"
-    (kept,) = turns(evaluate(prompt_template="{question}{choices}", few_shot_num=1))
-    assert kept[1].startswith(f"以下是一些示例问题：\n\n{EVALSCOPE_SHOT}\n\n\n雨后")
+    (message,) = turns(evaluate(prompt_template="{question}{choices}", few_shot_num=1))
+    assert message[1].startswith(f"以下是一些示例问题：\n\n{EVALSCOPE_SHOT}\n\n\n雨后")
 
 
 def test_random_examples_depend_on_the_seed_alone(evaluate: Evaluate) -> None:
-    drawn = evaluate(few_shot_num=3, few_shot_random=True)
-    again = evaluate(few_shot_num=3, few_shot_random=True)
-    assert turns(drawn) == turns(again)
-    assert turns(drawn) != turns(evaluate(few_shot_num=3))
-    assert turns(drawn)[0][1].count("解析：") == 3
+    random_exam = evaluate(few_shot_num=3, few_shot_random=True)
+    repeated_exam = evaluate(few_shot_num=3, few_shot_random=True)
+    assert turns(random_exam) == turns(repeated_exam)
+    assert turns(random_exam) != turns(evaluate(few_shot_num=3))
+    assert turns(random_exam)[0][1].count("解析：") == 3
 
 
 def test_shuffled_options_move_the_target_and_leave_the_examples(evaluate: Evaluate) -> None:
@@ -216,9 +216,10 @@ def test_shuffled_options_move_the_target_and_leave_the_examples(evaluate: Evalu
         gold = before.choices["ABCD".index(before.target)]
         assert after.choices["ABCD".index(after.target)] == gold
         assert plain.render(before).prefix.lead == shuffled.render(after).prefix.lead
-        shown = shuffled.render(after).text
+        prompt_text = shuffled.render(after).text
         assert all(
-            f"{label}. {text}" in shown for label, text in zip("ABCD", after.choices, strict=True)
+            f"{label}. {text}" in prompt_text
+            for label, text in zip("ABCD", after.choices, strict=True)
         )
 
 

@@ -113,9 +113,9 @@ def test_the_protocol_is_fixed_by_mode_and_form(
 def test_what_cannot_be_honoured_is_refused(
     evaluate: Evaluate, settings: dict[str, Any], blamed: str
 ) -> None:
-    with pytest.raises(ConfigError, match=blamed) as caught:
+    with pytest.raises(ConfigError, match=blamed) as error:
         evaluate(**settings)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
 def test_own_settings_are_accepted_as_extra_params(evaluate: Evaluate) -> None:

@@ -279,9 +279,9 @@ def test_label_log_probabilities_decide_without_any_text() -> None:
         reading = grade(reply, SAMPLE, reader(name, "tutorial chat"))
         assert (reading.answer.value, reading.answer.tier) == ("B", "labels")
         assert reading.score.outcome == "correct"
-    none = grade(Reply(label_logprobs={}), SAMPLE, reader("tutorial", "tutorial chat"))
-    assert none.answer.reason == "labels_not_in_top_logprobs"
-    assert none.score.outcome == "unparsed"
+    without_labels = grade(Reply(label_logprobs={}), SAMPLE, reader("tutorial", "tutorial chat"))
+    assert without_labels.answer.reason == "labels_not_in_top_logprobs"
+    assert without_labels.score.outcome == "unparsed"
 
 
 # --- official --------------------------------------------------------------------------------
@@ -368,8 +368,8 @@ TEXTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=25).map("".joi
 @given(text=TEXTS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_reader_reads_labels_or_nothing(setting: str, text: str) -> None:
-    for one in make_readers(SETTINGS[setting]).values():
-        answer = one.read(text, SAMPLE)
+    for one_reader in make_readers(SETTINGS[setting]).values():
+        answer = one_reader.read(text, SAMPLE)
         assert answer.value is None or answer.value in tuple("ABCD")
         assert (answer.value is None) == bool(answer.reason)
 
@@ -399,5 +399,5 @@ def test_long_loops_are_read_right(loop: str) -> None:
     assert read("tutorial", text, "tutorial chat").value == "B"
     assert read("evalscope", text).value == "B"
     assert read("official", text + "\n所以答案是B。", "official cot").value == "B"
-    for one in make_readers(SETTINGS["tutorial base cot"]).values():
-        one.read(text, SAMPLE)
+    for one_reader in make_readers(SETTINGS["tutorial base cot"]).values():
+        one_reader.read(text, SAMPLE)

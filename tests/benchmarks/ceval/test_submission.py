@@ -39,10 +39,10 @@ def test_rows_without_a_letter_are_listed_and_filled_only_on_request(evaluate: E
 
 def test_letters_of_shuffled_options_are_turned_back(evaluate: Evaluate) -> None:
     exam = evaluate(split="test", shuffle_choices=True)
-    shown = {}
+    letters = {}
     for sample in exam.samples:
-        shown[sample.id] = sample.labels[sample.order.index(3)]
-    document, _ = make_submission(exam, shown, partial=True)
+        letters[sample.id] = sample.labels[sample.order.index(3)]
+    document, _ = make_submission(exam, letters, partial=True)
     assert document == {"logic": {"0": "D", "1": "D"}, "law": {"0": "D"}}
 
 

@@ -17,10 +17,10 @@ Lay = Callable[[Files], Path]
 
 
 @pytest.fixture
-def lay(tmp_path: Path) -> Lay:
+def write_quiz(tmp_path: Path) -> Lay:
     """Write the files of an exam called ``quiz`` and return its folder."""
 
-    def put(files: Files) -> Path:
+    def write_files(files: Files) -> Path:
         folder = tmp_path / "quiz"
         folder.mkdir(exist_ok=True)
         for name, content in files.items():
@@ -28,11 +28,11 @@ def lay(tmp_path: Path) -> Lay:
             (folder / name).write_bytes(data)
         return folder
 
-    return put
+    return write_files
 
 
-def prepare(path: Path, args: dict[str, Any] | None = None, **more: Any) -> Exam:
-    exam, _ = prepare_exam(str(path), args, **more)
+def prepare(path: Path, args: dict[str, Any] | None = None, **options: Any) -> Exam:
+    exam, _ = prepare_exam(str(path), args, **options)
     return exam
 
 

@@ -39,10 +39,10 @@ id,question,choices,answer,subset
         ("q.csv", "\ufeff" + CSV.replace("\n", "\r\n")),
     ],
 )
-def test_every_format_gives_the_same_exam(lay: Lay, name: str, content: str | bytes) -> None:
-    exam = prepare(lay({name: content}))
-    found = [(s.id, s.subset, s.index, s.text, s.choices, s.target) for s in exam.samples]
-    assert found == [
+def test_every_format_gives_the_same_exam(write_quiz: Lay, name: str, content: str | bytes) -> None:
+    exam = prepare(write_quiz({name: content}))
+    rows = [(s.id, s.subset, s.index, s.text, s.choices, s.target) for s in exam.samples]
+    assert rows == [
         ("7", "sums", 0, "2 + 2?", ("3", "4"), "B"),
         ("8", "sums", 1, "3 + 3?", ("6", "9"), "A"),
     ]
@@ -50,8 +50,8 @@ def test_every_format_gives_the_same_exam(lay: Lay, name: str, content: str | by
     assert exam.benchmark == "quiz"
 
 
-def test_lettered_columns_and_subsets_in_the_order_of_their_first_row(lay: Lay) -> None:
-    exam = prepare(lay({"capitals.csv": CAPITALS}))
+def test_lettered_columns_and_subsets_in_the_order_of_their_first_row(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz({"capitals.csv": CAPITALS}))
     assert [(s.id, s.target, len(s.choices)) for s in exam.samples] == [
         ("quiz_europe_0", "A", 3),
         ("quiz_europe_1", "B", 2),
@@ -63,22 +63,24 @@ def test_lettered_columns_and_subsets_in_the_order_of_their_first_row(lay: Lay) 
     ]
 
 
-def test_files_are_subsets_where_rows_name_none(lay: Lay) -> None:
+def test_files_are_subsets_where_rows_name_none(write_quiz: Lay) -> None:
     row = {"question": "1 + 1?", "answer": 2}
-    exam = prepare(lay({"b.jsonl": lines(row), "a.jsonl": lines(row, row), "notes.txt": "x"}))
+    exam = prepare(
+        write_quiz({"b.jsonl": lines(row), "a.jsonl": lines(row, row), "notes.txt": "x"})
+    )
     assert [(s.name, len(s)) for s in exam.subsets] == [("a", 2), ("b", 1)]
     assert [s.id for s in exam.samples] == ["quiz_a_0", "quiz_a_1", "quiz_b_0"]
 
 
-def test_one_file_is_an_exam_too(lay: Lay) -> None:
-    folder = lay({"capitals.csv": CAPITALS, "other.csv": "broken"})
+def test_one_file_is_an_exam_too(write_quiz: Lay) -> None:
+    folder = write_quiz({"capitals.csv": CAPITALS, "other.csv": "broken"})
     exam = prepare(folder / "capitals.csv")
     assert (exam.benchmark, len(exam.samples)) == ("capitals", 3)
 
 
-def test_groups_cluster_and_unknown_answers_are_allowed(lay: Lay) -> None:
+def test_groups_cluster_and_unknown_answers_are_allowed(write_quiz: Lay) -> None:
     rows = [{"question": f"{n}?", "group": "g", "answer": ""} for n in range(3)]
-    exam = prepare(lay({"q.jsonl": lines(*rows)}))
+    exam = prepare(write_quiz({"q.jsonl": lines(*rows)}))
     assert exam.clustered
     assert {s.group for s in exam.samples} == {"g"}
     assert {s.target for s in exam.samples} == {""}
@@ -152,28 +154,28 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_wrong_row_is_named_with_its_file(lay: Lay, name: str) -> None:
-    file, content, told = BAD[name]
-    with pytest.raises(DataError) as caught:
-        prepare(lay({file: content}))
-    assert told in str(caught.value)
-    assert file in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_wrong_row_is_named_with_its_file(write_quiz: Lay, name: str) -> None:
+    file, content, message = BAD[name]
+    with pytest.raises(DataError) as error:
+        prepare(write_quiz({file: content}))
+    assert message in str(error.value)
+    assert file in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_folders_that_are_no_exam_are_refused(lay: Lay, tmp_path: Path) -> None:
+def test_folders_that_are_no_exam_are_refused(write_quiz: Lay, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no exam at"):
         prepare(tmp_path / "absent")
     with pytest.raises(DataError, match="holds no questions: expected a CSV"):
-        prepare(lay({"notes.txt": "x", "few_shot.jsonl": ""}))
+        prepare(write_quiz({"notes.txt": "x", "few_shot.jsonl": ""}))
     twins = {"q.jsonl": lines(GOOD), "q.csv": CSV}
     with pytest.raises(DataError, match=r"q\.csv and q\.jsonl have the same name"):
-        prepare(lay(twins))
-    assert prepare(lay({**twins, "exam.yaml": "questions: q.csv"})).samples[0].id == "7"
+        prepare(write_quiz(twins))
+    assert prepare(write_quiz({**twins, "exam.yaml": "questions: q.csv"})).samples[0].id == "7"
 
 
-def test_a_name_that_is_taken_is_refused(lay: Lay) -> None:
-    folder = lay({"q.jsonl": lines(GOOD), "exam.yaml": "name: bbh"})
+def test_a_name_that_is_taken_is_refused(write_quiz: Lay) -> None:
+    folder = write_quiz({"q.jsonl": lines(GOOD), "exam.yaml": "name: bbh"})
     with pytest.raises(DataError, match="'bbh' is a benchmark already; set another name"):
         prepare(folder)
 
@@ -199,8 +201,8 @@ FILES = {
 
 
 @pytest.mark.parametrize("content", FILES)
-def test_a_wrong_exam_file_is_told_in_one_line(lay: Lay, content: str) -> None:
-    with pytest.raises(DataError) as caught:
-        prepare(lay({"q.jsonl": lines(GOOD), "exam.yaml": content}))
-    assert FILES[content] in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_wrong_exam_file_is_told_in_one_line(write_quiz: Lay, content: str) -> None:
+    with pytest.raises(DataError) as error:
+        prepare(write_quiz({"q.jsonl": lines(GOOD), "exam.yaml": content}))
+    assert FILES[content] in str(error.value)
+    assert "\n" not in str(error.value)

@@ -11,19 +11,19 @@ PAGE = REPOSITORY / "docs" / "custom-exams.md"
 
 
 def block(kind: str) -> str:
-    found = re.search(rf"```{kind}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert found
-    return found[1]
+    match = re.search(rf"```{kind}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert match
+    return match[1]
 
 
-def test_the_documented_folder_is_an_exam(lay: Lay) -> None:
+def test_the_documented_folder_is_an_exam(write_quiz: Lay) -> None:
     shots = block("json") * 2
     files = {
         "europe.csv": block("csv"),
         "few_shot.jsonl": shots.replace('"it"', '"a"', 1).replace(', "category": "europe"', ""),
         "exam.yaml": block("yaml"),
     }
-    exam = prepare(lay(files))
+    exam = prepare(write_quiz(files))
     assert exam.benchmark == "capitals"
     assert exam.protocol.max_tokens == 512
     system, question = exam.render(exam.samples[0]).messages
@@ -33,5 +33,5 @@ def test_the_documented_folder_is_an_exam(lay: Lay) -> None:
         + "\n\n".join(["Capital of Italy?\nA) Paris\nB) Rome\n\nANSWER: B"] * 2)
         + "\n\nCapital of France?\nA) Paris\nB) Rome\nC) Bonn"
     )
-    plain = prepare(lay(files), {"few_shot_num": 0})
+    plain = prepare(write_quiz(files), {"few_shot_num": 0})
     assert plain.render(plain.samples[1]).text.startswith("Capital of Peru? (america)\nA) Lima\n")

@@ -19,24 +19,24 @@ from tests.benchmarks.custom.conftest import CAPITALS, SHOTS, Lay, lines, prepar
 BOTH = {"capitals.csv": CAPITALS, "few_shot.jsonl": SHOTS}
 
 
-def test_the_plain_prompt(lay: Lay) -> None:
-    exam = prepare(lay({"capitals.csv": CAPITALS}))
+def test_the_plain_prompt(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz({"capitals.csv": CAPITALS}))
     assert exam.render(exam.samples[0]).text == (
         "Capital of France?\n\nA) Paris\nB) Rome\nC) Bonn\n\n"
         "Think it through, then end with a line 'ANSWER: X'; X is one of A, B, C."
     )
 
 
-def test_worked_examples_are_those_of_the_subset_and_one_shared_prefix(lay: Lay) -> None:
-    exam = prepare(lay(BOTH))
-    first, second, other = (exam.render(sample) for sample in exam.samples)
-    assert first.prefix is second.prefix is not other.prefix
-    assert first.prefix.lead == (
+def test_worked_examples_are_those_of_the_subset_and_one_shared_prefix(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz(BOTH))
+    spain, france, cuba = (exam.render(sample) for sample in exam.samples)
+    assert spain.prefix is france.prefix is not cuba.prefix
+    assert spain.prefix.lead == (
         "Capital of Spain?\n\nA) Madrid\nB) Lisbon\n\nLisbon is in Portugal.\nANSWER: A\n\n"
         "Capital of Malta?\n\nA) Rome\nB) Valletta\n\nANSWER: B\n\n"
     )
-    assert other.prefix.lead == "Capital of Cuba?\n\nA) Havana\nB) Lima\n\nANSWER: A\n\n"
-    assert first.tail.startswith("Capital of France?")
+    assert cuba.prefix.lead == "Capital of Cuba?\n\nA) Havana\nB) Lima\n\nANSWER: A\n\n"
+    assert spain.tail.startswith("Capital of France?")
 
 
 def lead(folder: Path, **args: Any) -> str:
@@ -44,21 +44,21 @@ def lead(folder: Path, **args: Any) -> str:
     return exam.render(exam.samples[0]).prefix.lead
 
 
-def test_few_shot_settings(lay: Lay) -> None:
-    folder = lay(BOTH)
+def test_few_shot_settings(write_quiz: Lay) -> None:
+    folder = write_quiz(BOTH)
     assert lead(folder, few_shot_num=0) == ""
-    one = {"subset_list": ["europe"], "few_shot_num": 1}
-    assert lead(folder, **one).startswith("Capital of Spain?")
-    drawn = {lead(folder, **one, few_shot_random=True) for _ in range(3)}
-    assert len(drawn) == 1
+    one_shot = {"subset_list": ["europe"], "few_shot_num": 1}
+    assert lead(folder, **one_shot).startswith("Capital of Spain?")
+    random_leads = {lead(folder, **one_shot, few_shot_random=True) for _ in range(3)}
+    assert len(random_leads) == 1
     with pytest.raises(ConfigError, match=r"2 worked examples asked for, .* has 1 of 'america'"):
         prepare(folder, {"few_shot_num": 2})
     with pytest.raises(ConfigError, match="no worked examples to draw"):
         prepare(folder, {"few_shot_num": 0, "few_shot_random": True})
-    assert lead(lay({"exam.yaml": "few_shot: 1"})).count("Capital") == 1
+    assert lead(write_quiz({"exam.yaml": "few_shot: 1"})).count("Capital") == 1
 
 
-def test_the_exam_file_words_the_prompts(lay: Lay) -> None:
+def test_the_exam_file_words_the_prompts(write_quiz: Lay) -> None:
     yaml = """\
 name: geo
 template: "{subset}, {country}: {question} ({letters})\\n{choices}\\nAnswer:"
@@ -72,7 +72,7 @@ few_shot: shots.jsonl
         for c in ("France", "Peru")
     ]
     shot = {"question": "Sea?", "choices": ["x", "y"], "answer": "B", "explanation": "so"}
-    folder = lay({"q.jsonl": lines(*rows), "exam.yaml": yaml, "shots.jsonl": lines(shot)})
+    folder = write_quiz({"q.jsonl": lines(*rows), "exam.yaml": yaml, "shots.jsonl": lines(shot)})
     exam = prepare(folder)
     prompt = exam.render(exam.samples[0])
     assert [m.content for m in prompt.messages] == [
@@ -87,8 +87,10 @@ few_shot: shots.jsonl
     assert "exam.yaml" in exam.data.files
 
 
-def test_the_users_templates_come_before_the_exams(lay: Lay) -> None:
-    folder = lay({**BOTH, "exam.yaml": "few_shot_template: '{examples} {question} {choices}'"})
+def test_the_users_templates_come_before_the_exams(write_quiz: Lay) -> None:
+    folder = write_quiz(
+        {**BOTH, "exam.yaml": "few_shot_template: '{examples} {question} {choices}'"}
+    )
     exam = prepare(folder, {"prompt_template": "Mine: {question} {choices}"})
     assert "\n\nMine: Capital" in exam.render(exam.samples[0]).text
     args = {"few_shot_prompt_template": "All {examples} of {question} {choices}"}
@@ -107,26 +109,31 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("setting", REFUSED)
-def test_settings_that_cannot_be_honoured_are_refused(lay: Lay, setting: str) -> None:
-    value, told = REFUSED[setting]
-    with pytest.raises(ConfigError) as caught:
-        prepare(lay(BOTH), {setting: value})
-    assert told in str(caught.value)
+def test_settings_that_cannot_be_honoured_are_refused(write_quiz: Lay, setting: str) -> None:
+    value, message = REFUSED[setting]
+    with pytest.raises(ConfigError) as error:
+        prepare(write_quiz(BOTH), {setting: value})
+    assert message in str(error.value)
 
 
-def test_templates_that_contradict_each_other_are_refused(lay: Lay) -> None:
-    whole = "{examples} {question} {choices}"
+def test_templates_that_contradict_each_other_are_refused(write_quiz: Lay) -> None:
+    few_shot_template = "{examples} {question} {choices}"
     with pytest.raises(ConfigError, match="has no effect without worked examples"):
-        prepare(lay(BOTH), {"few_shot_num": 0, "few_shot_prompt_template": whole})
-    both = {"prompt_template": "{question} {choices}", "few_shot_prompt_template": whole}
+        prepare(
+            write_quiz(BOTH), {"few_shot_num": 0, "few_shot_prompt_template": few_shot_template}
+        )
+    both_templates = {
+        "prompt_template": "{question} {choices}",
+        "few_shot_prompt_template": few_shot_template,
+    }
     with pytest.raises(ConfigError, match="has no effect together with few_shot_prompt_template"):
-        prepare(lay(BOTH), both)
+        prepare(write_quiz(BOTH), both_templates)
     with pytest.raises(ConfigError, match=r"unknown placeholder '\{cuntry\}'"):
-        prepare(lay(BOTH), {"prompt_template": "{question} {choices} {cuntry}"})
+        prepare(write_quiz(BOTH), {"prompt_template": "{question} {choices} {cuntry}"})
 
 
-def test_options_are_shuffled_with_the_seed_and_never_in_the_examples(lay: Lay) -> None:
-    folder = lay(BOTH)
+def test_options_are_shuffled_with_the_seed_and_never_in_the_examples(write_quiz: Lay) -> None:
+    folder = write_quiz(BOTH)
     orders = {
         tuple(s.order for s in prepare(folder, {"shuffle_choices": True}, seed=seed).samples)
         for seed in range(6)
@@ -137,13 +144,13 @@ def test_options_are_shuffled_with_the_seed_and_never_in_the_examples(lay: Lay) 
         right = sample.choices[sample.labels.index(sample.target)]
         assert right in ("Paris", "Lima", "Rome")
     assert exam.render(exam.samples[0]).prefix.lead == lead(folder)
-    free = lay({"capitals.csv": "question,answer\nq?,x\n", "few_shot.jsonl": lines()})
+    free = write_quiz({"capitals.csv": "question,answer\nq?,x\n", "few_shot.jsonl": lines()})
     with pytest.raises(ConfigError, match="the questions have no options"):
         prepare(free, {"shuffle_choices": True})
 
 
-def test_letters_are_chosen_by_probability(lay: Lay) -> None:
-    exam = prepare(lay({"capitals.csv": CAPITALS}), {"protocol": "letters"})
+def test_letters_are_chosen_by_probability(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz({"capitals.csv": CAPITALS}), {"protocol": "letters"})
     assert exam.protocol.decode == "labels"
     assert exam.render(exam.samples[0]).text.endswith(
         "Answer with one of A, B, C and nothing else."
@@ -152,8 +159,8 @@ def test_letters_are_chosen_by_probability(lay: Lay) -> None:
 
 def outcome(folder: Path, text: str, reader: str | None = None, row: int = 0) -> tuple[Any, str]:
     exam = prepare(folder)
-    used = exam.readers[reader or exam.protocol.reader]
-    reading = exam.grade(Reply(text=text, finish="stop"), exam.samples[row], used)
+    chosen_reader = exam.readers[reader or exam.protocol.reader]
+    reading = exam.grade(Reply(text=text, finish="stop"), exam.samples[row], chosen_reader)
     return reading.answer.value, reading.score.outcome
 
 
@@ -170,9 +177,9 @@ def outcome(folder: Path, text: str, reader: str | None = None, row: int = 0) ->
         ("reader: {regex: 'pick ([A-Z])'}", "pick Z", (None, "unparsed")),
     ],
 )
-def test_reading_letters(lay: Lay, yaml: str, text: str, expected: tuple[Any, str]) -> None:
+def test_reading_letters(write_quiz: Lay, yaml: str, text: str, expected: tuple[Any, str]) -> None:
     files = {"capitals.csv": CAPITALS} | ({"exam.yaml": yaml} if yaml else {})
-    assert outcome(lay(files), text) == expected
+    assert outcome(write_quiz(files), text) == expected
 
 
 FREE = lines(
@@ -205,9 +212,11 @@ FREE = lines(
         ("reader: {regex: '<a>(.*?)</a>'}", 0, "<a>41</a><a>42</a>", ("42", "correct")),
     ],
 )
-def test_reading_texts(lay: Lay, yaml: str, row: int, text: str, expected: tuple[Any, str]) -> None:
+def test_reading_texts(
+    write_quiz: Lay, yaml: str, row: int, text: str, expected: tuple[Any, str]
+) -> None:
     files = {"q.jsonl": FREE} | ({"exam.yaml": yaml} if yaml else {})
-    assert outcome(lay(files), text, row=row) == expected
+    assert outcome(write_quiz(files), text, row=row) == expected
 
 
 @pytest.mark.parametrize(
@@ -218,20 +227,20 @@ def test_reading_texts(lay: Lay, yaml: str, row: int, text: str, expected: tuple
     ],
 )
 def test_where_all_answers_are_numbers_a_reader_of_numbers_stands_beside(
-    lay: Lay, rows: tuple[dict[str, Any], ...], readers: str
+    write_quiz: Lay, rows: tuple[dict[str, Any], ...], readers: str
 ) -> None:
     """So that ``2 + 3 = 5``, of which `robust` takes the whole line, is not wrong in silence."""
-    exam = prepare(lay({"q.jsonl": lines(*rows)}))
+    exam = prepare(write_quiz({"q.jsonl": lines(*rows)}))
     chosen = [reader.name for reader in choose_readers(exam, None)]
     assert chosen == ["robust", *readers.split()]
     assert next(reader.name for reader in choose_readers(exam, ["number"])) == "number"
 
 
 @pytest.mark.parametrize("yaml", ["", "reader: number"])
-def test_a_worked_solution_as_answer_is_told_from_its_outcome(lay: Lay, yaml: str) -> None:
+def test_a_worked_solution_as_answer_is_told_from_its_outcome(write_quiz: Lay, yaml: str) -> None:
     """Rows of GSM8K hold both: the target is what stands after ``####``."""
     rows = lines({"question": "Eggs?", "answer": "She sells 9 * 10 = 90 eggs.\n#### 90"})
-    folder = lay({"q.jsonl": rows} | ({"exam.yaml": yaml} if yaml else {}))
+    folder = write_quiz({"q.jsonl": rows} | ({"exam.yaml": yaml} if yaml else {}))
     assert prepare(folder).samples[0].target == "90"
     assert outcome(folder, "She sells 90 eggs.\nANSWER: 90", row=0) == ("90", "correct")
 
@@ -246,15 +255,17 @@ def test_a_worked_solution_as_answer_is_told_from_its_outcome(lay: Lay, yaml: st
         ("language: zh", "最后一行写“答案：”，后面只写答案。"),
     ],
 )
-def test_the_prompt_asks_for_what_the_reader_reads(lay: Lay, yaml: str, closing: str) -> None:
-    exam = prepare(lay({"q.jsonl": FREE} | ({"exam.yaml": yaml} if yaml else {})))
+def test_the_prompt_asks_for_what_the_reader_reads(
+    write_quiz: Lay, yaml: str, closing: str
+) -> None:
+    exam = prepare(write_quiz({"q.jsonl": FREE} | ({"exam.yaml": yaml} if yaml else {})))
     assert exam.render(exam.samples[0]).text.endswith(closing)
 
 
 def test_a_whole_sitting_by_path_with_settings_under_the_same_name(
-    lay: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_quiz: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = lay({"capitals.csv": CAPITALS})
+    folder = write_quiz({"capitals.csv": CAPITALS})
     name = f"custom:{folder}"
     prompts: list[str] = []
 
@@ -277,17 +288,17 @@ def test_a_whole_sitting_by_path_with_settings_under_the_same_name(
     assert all(prompt.endswith("!") for prompt in prompts)
 
 
-def test_two_exams_of_one_name_are_refused(lay: Lay, tmp_path: Path) -> None:
-    folder = lay({"capitals.csv": CAPITALS})
+def test_two_exams_of_one_name_are_refused(write_quiz: Lay, tmp_path: Path) -> None:
+    folder = write_quiz({"capitals.csv": CAPITALS})
     task = TaskConfig(model="scripted", datasets=[str(folder), f"custom:{folder}"])
     with pytest.raises(ConfigError, match="'quiz' is named twice"):
         run_exams(task)
 
 
 def test_names_and_paths_are_told_apart(
-    lay: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_quiz: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lay({"capitals.csv": CAPITALS})
+    write_quiz({"capitals.csv": CAPITALS})
     monkeypatch.chdir(tmp_path)
     assert registry.get("./quiz").name == "quiz"
     assert registry.get("custom:quiz").name == "quiz"
@@ -296,21 +307,21 @@ def test_names_and_paths_are_told_apart(
         registry.get("quiz")
 
 
-def test_recorded_outputs_find_their_questions(lay: Lay) -> None:
-    exam = prepare(lay({"capitals.csv": CAPITALS}))
+def test_recorded_outputs_find_their_questions(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz({"capitals.csv": CAPITALS}))
     assert exam.locate({"subset": "america", "index": 0}) == "quiz_america_0"
     assert exam.locate({"id": "quiz_europe_1"}) == "quiz_europe_1"
-    numbered = prepare(lay({"capitals.csv": "id,question,answer\n5,q?,x\n"}))
+    numbered = prepare(write_quiz({"capitals.csv": "id,question,answer\n5,q?,x\n"}))
     assert numbered.locate({"id": 5}) == numbered.locate({"subset": "all", "index": 0}) == "5"
 
 
-def test_subsets_are_named_in_any_case(lay: Lay) -> None:
-    exam = prepare(lay({"capitals.csv": CAPITALS}), {"subset_list": ["Europe"]})
+def test_subsets_are_named_in_any_case(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz({"capitals.csv": CAPITALS}), {"subset_list": ["Europe"]})
     assert [subset.name for subset in exam.subsets] == ["europe"]
 
 
-def test_the_reader_of_letters_reports_its_own_name(lay: Lay) -> None:
-    exam = prepare(lay({"capitals.csv": CAPITALS}))
+def test_the_reader_of_letters_reports_its_own_name(write_quiz: Lay) -> None:
+    exam = prepare(write_quiz({"capitals.csv": CAPITALS}))
     for name in ("letter", "robust"):
         reader, *_ = choose_readers(exam, [name])
         reading = exam.grade(Reply("ANSWER: A"), exam.samples[0], reader)

@@ -31,9 +31,14 @@ def cell_faults(
         faults.append("a question is there twice")
     check = check_of(task.subset)
     for question in questions:
-        for who, answer in (("solver", task.solve(question.text)), ("check", check(question.text))):
+        for solver_name, answer in (
+            ("solver", task.solve(question.text)),
+            ("check", check(question.text)),
+        ):
             if answer != question.target:
-                faults.append(f"{who}: {answer} instead of {question.target}: {question.text}")
+                faults.append(
+                    f"{solver_name}: {answer} instead of {question.target}: {question.text}"
+                )
     return [*faults, *unbalanced(questions)]
 
 
@@ -71,8 +76,12 @@ def in_order(options: Sequence[str]) -> bool:
     values = [NUMBERS.index(option) if option in NUMBERS else -1 for option in options]
     if all(re.fullmatch(r"\d+", option) for option in options):
         values = [int(option) for option in options]
-    known = [value for value in values if value >= 0]
-    return len(known) > 1 and known == sorted(known) and values[: len(known)] == known
+    known_values = [value for value in values if value >= 0]
+    return (
+        len(known_values) > 1
+        and known_values == sorted(known_values)
+        and values[: len(known_values)] == known_values
+    )
 
 
 def chance(count: int, n: int, share: float) -> float:

@@ -23,21 +23,27 @@ def fresh(
 def mean_gap(
     measure: Callable[[FreshQuestion], float],
     published: Sequence[FreshQuestion],
-    made: Sequence[FreshQuestion],
+    fresh_questions: Sequence[FreshQuestion],
 ) -> float:
     """How much the mean of a measure differs, as a share of the published one."""
-    known = mean(map(measure, published))
-    return abs(mean(map(measure, made)) - known) / known
+    published_mean = mean(map(measure, published))
+    return abs(mean(map(measure, fresh_questions)) - published_mean) / published_mean
 
 
 def share_gap(
     measure: Callable[[FreshQuestion], Hashable],
     published: Sequence[FreshQuestion],
-    made: Sequence[FreshQuestion],
+    fresh_questions: Sequence[FreshQuestion],
 ) -> float:
     """How much the share of any one value differs at most."""
-    one, two = Counter(map(measure, published)), Counter(map(measure, made))
-    return max(abs(one[v] / len(published) - two[v] / len(made)) for v in one | two)
+    published_counts, fresh_counts = (
+        Counter(map(measure, published)),
+        Counter(map(measure, fresh_questions)),
+    )
+    return max(
+        abs(published_counts[v] / len(published) - fresh_counts[v] / len(fresh_questions))
+        for v in published_counts | fresh_counts
+    )
 
 
 def length(question: FreshQuestion) -> int:

@@ -28,20 +28,20 @@ def falling(sample: Sample, difficulty: float) -> float:
 
 
 def evaluate(
-    monkeypatch: pytest.MonkeyPatch, run_id: str, skill: Skill = falling, **own: Any
+    monkeypatch: pytest.MonkeyPatch, run_id: str, skill: Skill = falling, **run_settings: Any
 ) -> FinishedTask:
     """A run of fresh_bbh below ``runs``; the same question has the same fate in every run."""
     settings: dict[str, Any] = {"model": "scripted", "datasets": ["fresh_bbh"], "run_id": run_id}
-    settings["dataset_args"] = {"fresh_bbh": ARGS | own.pop("args", {})}
-    config = TaskConfig(**settings, **own)
-    known = {
+    settings["dataset_args"] = {"fresh_bbh": ARGS | run_settings.pop("args", {})}
+    config = TaskConfig(**settings, **run_settings)
+    samples_by_text = {
         exam.render(sample).text: (sample, exam.difficulty or 1.0)
         for exam, _ in prepare_exams(config)
         for sample in exam.samples
     }
 
     def script(request: Request) -> str:
-        sample, difficulty = known[request.prompt.text]
+        sample, difficulty = samples_by_text[request.prompt.text]
         fate = int(sha256(sample.id.encode()).hexdigest(), 16) % 10**6 / 10**6
         right = fate < skill(sample, difficulty)
         wrong = "(A)" if sample.target != "(A)" else "(B)"
@@ -50,6 +50,6 @@ def evaluate(
         return f"所以答案是 {answer}。" if chinese else f"So the answer is {answer}."
 
     monkeypatch.setattr(task, "make_model", lambda _: ScriptedModel(script=script))
-    finished = task.run_exams(config, report=own.get("report", True))
+    finished = task.run_exams(config, report=run_settings.get("report", True))
     assert Path(finished.folder).name == run_id
     return finished

@@ -37,22 +37,27 @@ def answer(question: FreshQuestion) -> str:
     return "colour" if len(choices) == 18 else choices[ord(question.target[1]) - ord("A")]
 
 
-def things(question: FreshQuestion) -> int:
+def object_count(question: FreshQuestion) -> int:
     return question.text.partition(".")[0].count(", ")
 
 
-def by_kind(questions: list[FreshQuestion], wanted: str) -> list[FreshQuestion]:
-    return [question for question in questions if kind(question) == wanted]
+def by_kind(questions: list[FreshQuestion], wanted_kind: str) -> list[FreshQuestion]:
+    return [question for question in questions if kind(question) == wanted_kind]
 
 
 def test_scenes_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset, 2000)
-    assert share_gap(kind, rows, made) < 0.05
-    assert share_gap(options, rows, made) < 0.05
-    assert share_gap(answer, rows, made) < 0.06
-    assert mean_gap(length, rows, made) < 0.1
-    for one in KINDS:
-        assert mean_gap(things, by_kind(rows, one), by_kind(made, one)) < 0.25, one
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset, 2000)
+    assert share_gap(kind, rows, fresh_questions) < 0.05
+    assert share_gap(options, rows, fresh_questions) < 0.05
+    assert share_gap(answer, rows, fresh_questions) < 0.06
+    assert mean_gap(length, rows, fresh_questions) < 0.1
+    for question_kind in KINDS:
+        assert (
+            mean_gap(
+                object_count, by_kind(rows, question_kind), by_kind(fresh_questions, question_kind)
+            )
+            < 0.25
+        ), question_kind
 
 
 @pytest.mark.parametrize("name", vocabulary("objects.en"))
@@ -67,13 +72,13 @@ def test_the_order_of_things_does_not_change_the_answer_unless_they_are_in_a_row
     question = question_of(TASK, seed, difficulty)
     if "arranged in a row" in question.text:
         return
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(On the .+?, (?:there is|there are|you see|I see) )(.+?)(\. .+)", question.text, re.S
     )
-    assert found is not None
-    parts = re.split(r", and |, | and ", found[2])
+    assert match is not None
+    parts = re.split(r", and |, | and ", match[2])
     shuffle.shuffle(parts)
-    text = found[1] + ", ".join(parts[:-1]) + ", and " + parts[-1] + found[3]
+    text = match[1] + ", ".join(parts[:-1]) + ", and " + parts[-1] + match[3]
     assert TASK.solve(text) == question.target
 
 

@@ -47,19 +47,21 @@ def test_the_same_settings_give_the_same_exam_everywhere(args: dict[str, Any], d
 
 
 def test_seed_and_difficulty_give_other_questions() -> None:
-    seen = [set(texts(exam_of(**own))) for own in ({}, {"seed": 8}, {"difficulty": 2})]
-    assert not set.intersection(*seen)
-    assert len(set.union(*seen)) == 15
+    text_sets = [set(texts(exam_of(**args))) for args in ({}, {"seed": 8}, {"difficulty": 2})]
+    assert not set.intersection(*text_sets)
+    assert len(set.union(*text_sets)) == 15
 
 
 def test_the_seed_of_the_task_counts_where_the_exam_names_none() -> None:
-    named, _ = prepare_exam("fresh_bbh", BARE)
+    explicit_exam, _ = prepare_exam("fresh_bbh", BARE)
     tasks, _ = prepare_exam("fresh_bbh", BARE | {"seed": None}, seed=7)
-    assert texts(named) == texts(tasks)
+    assert texts(explicit_exam) == texts(tasks)
 
 
 def test_ids_differ_by_difficulty_and_seed_and_not_by_language() -> None:
-    ids = [[s.id for s in exam_of(**own).samples] for own in ({}, {"difficulty": 1.5}, {"seed": 8})]
+    ids = [
+        [s.id for s in exam_of(**args).samples] for args in ({}, {"difficulty": 1.5}, {"seed": 8})
+    ]
     assert ids[0][0] == "fresh_bbh_boolean_expressions_s7_d1_0"
     assert len({*ids[0], *ids[1], *ids[2]}) == 15
     assert [sample.id for sample in exam_of(lang="zh").samples] == ids[0]
@@ -90,16 +92,20 @@ def test_the_chinese_exam_has_the_same_questions_in_its_own_words() -> None:
     ],
 )
 def test_what_cannot_be_carried_out_is_refused(args: dict[str, Any], code: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as error:
         exam_of(**args)
-    assert code == refused.value.code or "must be a number from" in str(refused.value)
+    assert code == error.value.code or "must be a number from" in str(error.value)
 
 
-@pytest.mark.parametrize(("given", "told"), [("0.5", '"0.5"'), (None, "null"), ([], "[]")])
-def test_what_is_no_difficulty_is_shown_as_it_was_written(given: Any, told: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        exam_of(difficulty=given)
-    assert str(refused.value).endswith(f"not {told}")
+@pytest.mark.parametrize(
+    ("difficulty", "shown_value"), [("0.5", '"0.5"'), (None, "null"), ([], "[]")]
+)
+def test_what_is_no_difficulty_is_shown_as_it_was_written(
+    difficulty: Any, shown_value: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        exam_of(difficulty=difficulty)
+    assert str(error.value).endswith(f"not {shown_value}")
 
 
 def test_a_refusal_names_the_size_of_the_space() -> None:
@@ -179,21 +185,21 @@ def test_more_questions_make_a_run_grow_and_another_seed_another_run(keju: Keju)
     grown = evaluate(n=8)
     assert (grown.code, grown.json["benchmarks"][0]["n"]) == (0, 8)
     assert grown.json["benchmarks"][0]["usage"]["requests"] == 8
-    other = evaluate(n=8, seed=8)
-    assert other.code == 2
-    assert "seed" in other.err
+    reseeded = evaluate(n=8, seed=8)
+    assert reseeded.code == 2
+    assert "seed" in reseeded.err
 
 
 def test_examples_that_are_drawn_are_as_hard_as_the_questions_and_none_of_them() -> None:
     args = {"protocol": "short", "few_shot_num": 3, "subset_list": ["multistep_arithmetic_two"]}
-    shown = {}
+    leads = {}
     for difficulty in (0.25, 2.0):
         exam = exam_of(**args, difficulty=difficulty, n=400)
-        shown[difficulty] = exam.render(exam.samples[0]).prefix.lead
-        assert not any(f"Q: {sample.text}\n" in shown[difficulty] for sample in exam.samples)
-        assert shown[difficulty].count("Q: ") == 4  # with that of the question
-    assert len(shown[2.0]) > 3 * len(shown[0.25])
-    more = exam_of(**args, difficulty=0.25, seed=8)
-    assert more.render(more.samples[0]).prefix.lead == shown[0.25]
+        leads[difficulty] = exam.render(exam.samples[0]).prefix.lead
+        assert not any(f"Q: {sample.text}\n" in leads[difficulty] for sample in exam.samples)
+        assert leads[difficulty].count("Q: ") == 4  # with that of the question
+    assert len(leads[2.0]) > 3 * len(leads[0.25])
+    reseeded = exam_of(**args, difficulty=0.25, seed=8)
+    assert reseeded.render(reseeded.samples[0]).prefix.lead == leads[0.25]
     with pytest.raises(ConfigError, match="too few questions for n"):
         exam_of(protocol="short", difficulty=0.5, n=20, few_shot_num=3)

@@ -42,13 +42,13 @@ def counted(token: str) -> Callable[[FreshQuestion], int]:
 
 
 def test_boolean_expressions_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(BOOLEAN.subset), fresh(BOOLEAN.subset)
-    assert share_gap(lambda question: len(question.text.split()), rows, made) == 0
-    assert share_gap(target, rows, made) < 0.1
-    assert share_gap(depth, rows, made) < 0.1
-    assert mean_gap(length, rows, made) < 0.03
+    rows, fresh_questions = published(BOOLEAN.subset), fresh(BOOLEAN.subset)
+    assert share_gap(lambda question: len(question.text.split()), rows, fresh_questions) == 0
+    assert share_gap(target, rows, fresh_questions) < 0.1
+    assert share_gap(depth, rows, fresh_questions) < 0.1
+    assert mean_gap(length, rows, fresh_questions) < 0.03
     for token in ("not", "(", "and", "or", "True", "False"):
-        assert mean_gap(counted(token), rows, made) < 0.15
+        assert mean_gap(counted(token), rows, fresh_questions) < 0.15
 
 
 @pytest.mark.parametrize("difficulty", [0.5, 1, 2, 4])
@@ -62,36 +62,38 @@ def test_boolean_answers_are_balanced(difficulty: float) -> None:
 def test_every_boolean_expression_of_a_length_can_be_had(difficulty: float) -> None:
     space = BOOLEAN.space(difficulty)
     assert space in (2, 22, 1872)
-    made = [q.text for q in make_questions(BOOLEAN, space, seed=4, difficulty=difficulty)]
-    assert len(set(made)) == space
+    texts = [q.text for q in make_questions(BOOLEAN, space, seed=4, difficulty=difficulty)]
+    assert len(set(texts)) == space
     with pytest.raises(ConfigError):
         list(make_questions(BOOLEAN, space + 1, seed=4, difficulty=difficulty))
 
 
 def test_arithmetic_is_like_the_published_one(published: Published) -> None:
-    rows, made = published(ARITHMETIC.subset), fresh(ARITHMETIC.subset)
-    shapes = {re.sub(r"-?\d+", "n", re.sub(r" [-+*] ", " o ", q.text)) for q in (*rows, *made)}
+    rows, fresh_questions = published(ARITHMETIC.subset), fresh(ARITHMETIC.subset)
+    shapes = {
+        re.sub(r"-?\d+", "n", re.sub(r" [-+*] ", " o ", q.text)) for q in (*rows, *fresh_questions)
+    }
     assert shapes == {"((n o n o n o n) o (n o n o n o n)) ="}
-    assert mean_gap(length, rows, made) < 0.03
-    assert share_gap(lambda question: question.target.startswith("-"), rows, made) < 0.1
-    assert share_gap(lambda question: len(question.target.strip("-")), rows, made) < 0.1
+    assert mean_gap(length, rows, fresh_questions) < 0.03
+    assert share_gap(lambda question: question.target.startswith("-"), rows, fresh_questions) < 0.1
+    assert share_gap(lambda question: len(question.target.strip("-")), rows, fresh_questions) < 0.1
     for sign in "+", "-", "*":
-        assert mean_gap(counted(sign), rows, made) < 0.1
+        assert mean_gap(counted(sign), rows, fresh_questions) < 0.1
 
 
 def test_dyck_words_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(DYCK.subset), fresh(DYCK.subset)
+    rows, fresh_questions = published(DYCK.subset), fresh(DYCK.subset)
 
     def size(question: FreshQuestion) -> int:
         return len(question.text.rpartition(": ")[2].split())
 
-    assert min(map(size, made)) == min(map(size, rows)) == 2
-    assert max(map(size, (*made, *rows))) < 100
-    assert share_gap(lambda question: len(question.target.split()), rows, made) < 0.1
-    assert share_gap(lambda question: int(math.log2(size(question))), rows, made) < 0.1
-    assert mean_gap(lambda question: math.log(size(question)), rows, made) < 0.1
-    assert mean_gap(depth, rows, made) < 0.2
-    assert mean_gap(length, rows, made) < 0.1
+    assert min(map(size, fresh_questions)) == min(map(size, rows)) == 2
+    assert max(map(size, (*fresh_questions, *rows))) < 100
+    assert share_gap(lambda question: len(question.target.split()), rows, fresh_questions) < 0.1
+    assert share_gap(lambda question: int(math.log2(size(question))), rows, fresh_questions) < 0.1
+    assert mean_gap(lambda question: math.log(size(question)), rows, fresh_questions) < 0.1
+    assert mean_gap(depth, rows, fresh_questions) < 0.2
+    assert mean_gap(length, rows, fresh_questions) < 0.1
 
 
 @given(SEEDS)
@@ -99,8 +101,8 @@ def test_renaming_the_kinds_of_brackets_renames_the_answer(seed: int) -> None:
     question = question_of(DYCK, seed, 1)
     kinds = ["()", "[]", "{}", "<>"]
     renamed = str.maketrans("".join(kinds), "".join(random.Random(seed).sample(kinds, 4)))
-    asked, colon, sequence = question.text.rpartition(": ")
-    solved = DYCK.solve(asked + colon + sequence.translate(renamed))
+    instruction, colon, sequence = question.text.rpartition(": ")
+    solved = DYCK.solve(instruction + colon + sequence.translate(renamed))
     assert solved == question.target.translate(renamed)
 
 

@@ -44,7 +44,7 @@ def kinds(question: FreshQuestion) -> int:
     """How many different predicates an argument has."""
     read = argument(question)
     statements = (*read.premises, read.conclusion)
-    return len({atom for told in statements for atom in list_atoms(told.predicate)})
+    return len({atom for statement in statements for atom in list_atoms(statement.predicate)})
 
 
 def concluded(question: FreshQuestion) -> str:
@@ -61,11 +61,11 @@ def conditions(question: FreshQuestion) -> int:
 
 
 def test_arguments_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
     for measure in (premises, kinds, concluded, target, conditions):
-        assert share_gap(measure, rows, made) < 0.1, measure
-    assert mean_gap(kinds, rows, made) < 0.06
-    assert mean_gap(length, rows, made) < 0.06
+        assert share_gap(measure, rows, fresh_questions) < 0.1, measure
+    assert mean_gap(kinds, rows, fresh_questions) < 0.06
+    assert mean_gap(length, rows, fresh_questions) < 0.06
 
 
 @given(SEEDS, DIFFICULTIES, st.randoms(use_true_random=False))
@@ -73,19 +73,21 @@ def test_the_order_of_the_premises_does_not_change_the_answer(
     seed: int, difficulty: float, shuffle: random.Random
 ) -> None:
     question = question_of(TASK, seed, difficulty)
-    opening, told, asked = re.split(
+    opening, premises, closing = re.split(
         r"(?<=argument: )|(?<=question: )|(?<=relations: )|(?=\"\nIs)", question.text
     )
-    *sentences, conclusion = told.removesuffix(".").split(". ")
+    *sentences, conclusion = premises.removesuffix(".").split(". ")
     shuffle.shuffle(sentences)
-    assert TASK.solve(f"{opening}{'. '.join([*sentences, conclusion])}.{asked}") == question.target
+    assert (
+        TASK.solve(f"{opening}{'. '.join([*sentences, conclusion])}.{closing}") == question.target
+    )
 
 
 @given(SEEDS, DIFFICULTIES)
 def test_other_names_give_the_same_answer(seed: int, difficulty: float) -> None:
     question = question_of(TASK, seed, difficulty)
-    head, rest = question.text.split(": ", 1)
-    renamed = re.sub(r"\b(of|to) (?:the )?([A-Z])", r"\1 Old \2", rest)
+    head, body = question.text.split(": ", 1)
+    renamed = re.sub(r"\b(of|to) (?:the )?([A-Z])", r"\1 Old \2", body)
     assert TASK.solve(f"{head}: {renamed}") == question.target
 
 
@@ -145,10 +147,10 @@ def true(predicate: Predicate, individual: frozenset[str]) -> bool:
 
 @given(st.lists(STATEMENTS, max_size=2), STATEMENTS)
 def test_validity_is_what_all_models_with_three_individuals_say(
-    told: list[LogicStatement], conclusion: LogicStatement
+    premises: list[LogicStatement], conclusion: LogicStatement
 ) -> None:
     individuals = [
-        frozenset(a for a, here in zip(ATOMS, bits, strict=True) if here)
+        frozenset(a for a, is_true in zip(ATOMS, bits, strict=True) if is_true)
         for bits in product((0, 1), repeat=3)
     ]
 
@@ -160,6 +162,6 @@ def test_validity_is_what_all_models_with_three_individuals_say(
     valid = all(
         holds(conclusion, model)
         for model in product(individuals, repeat=3)
-        if all(holds(statement, model) for statement in told)
+        if all(holds(statement, model) for statement in premises)
     )
-    assert is_valid(Argument(tuple(told), conclusion)) == valid
+    assert is_valid(Argument(tuple(premises), conclusion)) == valid

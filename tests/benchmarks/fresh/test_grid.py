@@ -31,6 +31,6 @@ def test_questions_of_a_cell_are_right(
 
 @pytest.mark.parametrize("subset", TASKS)
 def test_no_question_is_a_published_one(published: Published, subset: str) -> None:
-    known = {bare(question.text) for question in published(subset)}
+    published_texts = {bare(question.text) for question in published(subset)}
     questions = make_questions(TASKS[subset], CELL, seed=3, difficulty=1.0)
-    assert not [question.text for question in questions if bare(question.text) in known]
+    assert not [question.text for question in questions if bare(question.text) in published_texts]

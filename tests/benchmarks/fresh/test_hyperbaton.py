@@ -36,7 +36,9 @@ def adjectives(question: FreshQuestion) -> int:
 def misplaced(question: FreshQuestion) -> float:
     """Pairs in the wrong order, of all pairs."""
     pairs = list(combinations(phrases(question)[1], 2))
-    return sum(CLASS_OF[one] > CLASS_OF[two] for one, two in pairs) / len(pairs)
+    return sum(CLASS_OF[left_word] > CLASS_OF[right_word] for left_word, right_word in pairs) / len(
+        pairs
+    )
 
 
 def target(question: FreshQuestion) -> str:
@@ -44,11 +46,11 @@ def target(question: FreshQuestion) -> str:
 
 
 def test_phrases_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(adjectives, rows, made) < 0.06
-    assert share_gap(target, rows, made) < 0.06
-    assert mean_gap(misplaced, rows, made) < 0.1
-    assert mean_gap(length, rows, made) < 0.06
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(adjectives, rows, fresh_questions) < 0.06
+    assert share_gap(target, rows, fresh_questions) < 0.06
+    assert mean_gap(misplaced, rows, fresh_questions) < 0.1
+    assert mean_gap(length, rows, fresh_questions) < 0.06
 
 
 def test_no_adjective_belongs_to_two_classes() -> None:
@@ -61,13 +63,13 @@ def test_other_adjectives_of_the_classes_give_the_same_answer(
     seed: int, difficulty: float, shuffle: random.Random
 ) -> None:
     question = question_of(TASK, seed, difficulty)
-    other: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for words in CLASSES:
         shuffled = words.copy()
         shuffle.shuffle(shuffled)
-        other |= dict(zip(words, shuffled, strict=True))
+        replacements |= dict(zip(words, shuffled, strict=True))
     lines = [
-        " ".join(other.get(word, word) for word in line.split(" "))
+        " ".join(replacements.get(word, word) for word in line.split(" "))
         for line in question.text.split("\n")
     ]
     assert TASK.solve("\n".join(lines)) == question.target

@@ -62,18 +62,18 @@ def test_the_results_have_the_curve(run: Keju) -> None:
     assert curve["half"]["reached"] == "reached"
     low, high = curve["half"]["ci95"]
     assert 1 < low < curve["half"]["difficulty"] < (high or 2.1)
-    assert {own["subset"] for own in curve["subsets"]} == set(SUBSETS)
-    assert all(own["p_adjusted"] >= own["p"] for own in curve["subsets"])
-    again = from_document(document)
-    assert again.curves[0].conclusions[0].code == "curve_falls"
+    assert {subset_curve["subset"] for subset_curve in curve["subsets"]} == set(SUBSETS)
+    assert all(subset_curve["p_adjusted"] >= subset_curve["p"] for subset_curve in curve["subsets"])
+    reloaded = from_document(document)
+    assert reloaded.curves[0].conclusions[0].code == "curve_falls"
 
 
 def test_scoring_gives_the_same_curve(run: Keju) -> None:
     stored = json.loads(Path("runs/one/results.json").read_text())
     scored = run("score", "one", "--json").json
     assert scored["curves"] == stored["curves"]
-    other = run("score", "one", "--reader", "robust,paper", "--json").json
-    assert [curve["reader"] for curve in other["curves"]] == ["robust", "paper"]
+    rescored = run("score", "one", "--reader", "robust,paper", "--json").json
+    assert [curve["reader"] for curve in rescored["curves"]] == ["robust", "paper"]
 
 
 def test_the_curve_in_words_and_in_both_languages(
@@ -102,19 +102,21 @@ def test_a_chart_is_as_high_as_its_numbers_need(
     args = {"difficulty": LEVELS, "n": 60, "subset_list": ["word_sorting", "object_counting"]}
     finished = evaluate(monkeypatch, "low", lambda *_: 0.05, args=args)
     (curve,) = finished.results.curves
-    ends = [p.ci95[1] for own in (curve, *curve.subsets) for p in own.points if p.ci95]
+    ends = [
+        p.ci95[1] for part_curve in (curve, *curve.subsets) for p in part_curve.points if p.ci95
+    ]
     assert max(ends) < 0.2
     (section,) = sections(finished.results, Labels("en"))
     charts = [section.exam_chart, *section.subsets]
     assert [chart.drawing.top for chart in charts] == [20, 20, 20]
-    first = curve.points[0]
+    first_point = curve.points[0]
     spot = section.exam_chart.drawing.spots[0]
-    assert spot.y == pytest.approx(1 - (first.accuracy or 0) / 0.2)
+    assert spot.y == pytest.approx(1 - (first_point.accuracy or 0) / 0.2)
     assert keju("plot", "low", "--kind", "curve", "-o", "curve.svg").code == 0
-    drawn = Path("curve.svg").read_text()
-    assert ">word_sorting<" in drawn
-    assert ">20 %<" in drawn
-    assert ">100 %<" not in drawn
+    svg = Path("curve.svg").read_text()
+    assert ">word_sorting<" in svg
+    assert ">20 %<" in svg
+    assert ">100 %<" not in svg
 
 
 def test_what_is_not_reached_is_said(
@@ -150,8 +152,8 @@ def test_exports_audits_and_single_questions_know_the_arm(run: Keju) -> None:
     audit = run("audit", "one", "--json").json
     assert [exam["arm"] for exam in audit["exams"]] == ARMS
     sample = "fresh_bbh_word_sorting_s7_d2_3"
-    shown = run("show", "one", "--sample", sample, "--arm", "difficulty-2")
-    assert shown.code == 0, shown.err
+    ran = run("show", "one", "--sample", sample, "--arm", "difficulty-2")
+    assert ran.code == 0, ran.err
     assert run("show", "one", "--sample", sample, "--arm", "difficulty-9").code == 2
     assert run("list", "runs").code == 0
     assert run("report", "one", "-o", "page.html").code == 0
@@ -160,30 +162,30 @@ def test_exports_audits_and_single_questions_know_the_arm(run: Keju) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_difficulty_has_one_name_wherever_it_is_seen(run: Keju, language: str) -> None:
     sample = "fresh_bbh_word_sorting_s7_d2_3"
-    shown = run("show", "one", "--sample", sample, "--language", language).out
-    told = run("score", "one", "--language", language).out
+    show_output = run("show", "one", "--sample", sample, "--language", language).out
+    score_output = run("score", "one", "--language", language).out
     assert run("report", "one", "-o", "page.html", "--language", language).code == 0
     page = Path("page.html").read_text("utf-8")
     for arm in ARMS:
-        assert f"fresh_bbh · {arm} · " in told
+        assert f"fresh_bbh · {arm} · " in score_output
         assert f"fresh_bbh · {arm}</h2>" in page
-    assert "difficulty-2" in shown
-    for text in (shown, told, page):
+    assert "difficulty-2" in show_output
+    for text in (show_output, score_output, page):
         assert not re.search(r"(arm|实验组) difficulty-|· (difficulty|难度) \d", text)
 
 
 def test_a_mean_over_a_part_of_the_subsets_says_so_in_words(run: Keju) -> None:
-    told = " ".join(run("score", "one").out.split())
-    assert re.search(r"mean of the subsets, of which \d+ of 20 were asked", told)
+    score_output = " ".join(run("score", "one").out.split())
+    assert re.search(r"mean of the subsets, of which \d+ of 20 were asked", score_output)
 
 
 @pytest.mark.parametrize("kind", ["curve", "forest", "outcomes", "latency"])
 def test_figures(run: Keju, kind: str) -> None:
     assert run("plot", "one", "--kind", kind, "-o", f"{kind}.svg").code == 0
     if kind == "curve":
-        drawn = Path("curve.svg").read_text()
-        assert drawn.count("<circle") == 9
-        assert "halfway to chance" in drawn
+        svg = Path("curve.svg").read_text()
+        assert svg.count("<circle") == 9
+        assert "halfway to chance" in svg
 
 
 def test_two_runs_are_compared_at_each_difficulty(
@@ -217,10 +219,10 @@ def test_the_viewer_finds_every_question(run: Keju) -> None:
     stored = open_run("one")
     questions = RunExams(stored, None)
     for _, record in stored.answers():
-        asked = questions.find_question(record)
-        assert asked is not None
-        assert asked.as_recorded
-        assert asked.sample.id == record.id
+        question = questions.find_question(record)
+        assert question is not None
+        assert question.as_recorded
+        assert question.sample.id == record.id
 
 
 def test_without_curves_there_is_no_figure(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -233,7 +235,7 @@ def test_without_curves_there_is_no_figure(keju: Keju, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("own", "told"),
+    ("settings", "message"),
     [
         ({"args": {"difficulty": []}}, "must be a number"),
         ({"args": {"difficulty": [1, 5]}}, "must be a number"),
@@ -243,10 +245,10 @@ def test_without_curves_there_is_no_figure(keju: Keju, monkeypatch: pytest.Monke
     ],
 )
 def test_what_cannot_be_is_refused(
-    own: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    settings: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
-        evaluate(monkeypatch, "one", work_dir=str(tmp_path), **own)
+    with pytest.raises(ConfigError, match=message):
+        evaluate(monkeypatch, "one", work_dir=str(tmp_path), **settings)
 
 
 def test_a_look_at_one_question_needs_one_difficulty(keju: Keju) -> None:  # noqa: F811
@@ -271,15 +273,15 @@ def test_the_same_questions_in_two_languages_are_compared_in_pairs(
     keju: Keju,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own = {"subset_list": ["boolean_expressions", "object_counting"]}
-    evaluate(monkeypatch, "english", lambda *_: 0.9, args=own)
-    evaluate(monkeypatch, "chinese", lambda *_: 0.5, args=own | {"lang": "zh"})
+    args = {"subset_list": ["boolean_expressions", "object_counting"]}
+    evaluate(monkeypatch, "english", lambda *_: 0.9, args=args)
+    evaluate(monkeypatch, "chinese", lambda *_: 0.5, args=args | {"lang": "zh"})
     ran = keju("compare", "english", "chinese", "--json")
     assert ran.code == 0, ran.err
     (pair,) = ran.json["comparisons"]
     assert (pair["n"], pair["verdict"]) == (40, "below")
-    assert {"lang", "prompt_template"} <= {own["field"] for own in pair["unlike"]}
+    assert {"lang", "prompt_template"} <= {mismatch["field"] for mismatch in pair["unlike"]}
     assert not any("gold" in warning for warning in pair["warnings"])
-    other = evaluate(monkeypatch, "other", args=own | {"lang": "zh", "seed": 8})
-    assert other.exit_code == 0
+    reseeded = evaluate(monkeypatch, "other", args=args | {"lang": "zh", "seed": 8})
+    assert reseeded.exit_code == 0
     assert keju("compare", "english", "other").code == 3

@@ -20,7 +20,7 @@ FACING = "Always face forward. "
 
 def instructions(question: FreshQuestion) -> list[str]:
     body = question.text.partition("? ")[2].partition("\nOptions")[0]
-    return [f"{said.strip('.')}." for said in body.removeprefix(FACING).split(". ")]
+    return [f"{instruction.strip('.')}." for instruction in body.removeprefix(FACING).split(". ")]
 
 
 def facing(question: FreshQuestion) -> bool:
@@ -28,25 +28,35 @@ def facing(question: FreshQuestion) -> bool:
 
 
 def turns(question: FreshQuestion) -> int:
-    return sum(said.startswith("Turn") for said in instructions(question))
+    return sum(instruction.startswith("Turn") for instruction in instructions(question))
 
 
 def lone_sides(question: FreshQuestion) -> bool:
     """Whether a facing walk has steps to one side and none to the other."""
-    sides = {said.strip(".").split()[-1] for said in instructions(question) if facing(question)}
+    sides = {
+        instruction.strip(".").split()[-1]
+        for instruction in instructions(question)
+        if facing(question)
+    }
     return any(len(sides & pair) == 1 for pair in ({"left", "right"}, {"forward", "backward"}))
 
 
 def test_walks_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(facing, rows, made) < 0.05
-    assert share_gap(lambda question: len(instructions(question)), rows, made) < 0.06
-    assert share_gap(lambda question: (facing(question), turns(question)), rows, made) < 0.08
-    assert share_gap(lambda question: (question.target, lone_sides(question)), rows, made) < 0.1
-    assert mean_gap(length, rows, made) < 0.05
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(facing, rows, fresh_questions) < 0.05
+    assert share_gap(lambda question: len(instructions(question)), rows, fresh_questions) < 0.06
+    assert (
+        share_gap(lambda question: (facing(question), turns(question)), rows, fresh_questions)
+        < 0.08
+    )
+    assert (
+        share_gap(lambda question: (question.target, lone_sides(question)), rows, fresh_questions)
+        < 0.1
+    )
+    assert mean_gap(length, rows, fresh_questions) < 0.05
     # Yes is published 105 times in 250; here it is as likely as No.
-    assert share_gap(lambda question: question.target, rows, made) < 0.12
-    assert {question.target for question in made} == {"Yes", "No"}
+    assert share_gap(lambda question: question.target, rows, fresh_questions) < 0.12
+    assert {question.target for question in fresh_questions} == {"Yes", "No"}
 
 
 @given(SEEDS, st.randoms(use_true_random=False))
@@ -71,10 +81,10 @@ def test_a_mirror_does_not_change_the_answer(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["Take 3 steps up.", "Turn about.", "Take a step.", "Take 3 steps left.", "Go."]
+    "instruction", ["Take 3 steps up.", "Turn about.", "Take a step.", "Take 3 steps left.", "Go."]
 )
-def test_what_is_no_instruction_is_not_followed(said: str) -> None:
+def test_what_is_no_instruction_is_not_followed(instruction: str) -> None:
     text = question_of(TASK, 1, 1).text
     head, tail = text.partition("? ")[0], text.partition("\n")[2]
-    assert TASK.solve(f"{head}? Take 3 steps. {said}\n{tail}") is None
+    assert TASK.solve(f"{head}? Take 3 steps. {instruction}\n{tail}") is None
     assert TASK.solve(f"{head}? Take 3 steps. Turn around. Take 3 steps.\n{tail}") == "Yes"

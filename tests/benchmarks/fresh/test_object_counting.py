@@ -34,19 +34,19 @@ def single(question: FreshQuestion) -> float:
 
 
 def test_lists_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(sorts, rows, made) < 0.06
-    assert mean_gap(sorts, rows, made) < 0.06
-    assert mean_gap(single, rows, made) < 0.05
-    assert mean_gap(lambda question: int(question.target), rows, made) < 0.08
-    assert share_gap(lambda question: question.target, rows, made) < 0.06
-    assert mean_gap(length, rows, made) < 0.1
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(sorts, rows, fresh_questions) < 0.06
+    assert mean_gap(sorts, rows, fresh_questions) < 0.06
+    assert mean_gap(single, rows, fresh_questions) < 0.05
+    assert mean_gap(lambda question: int(question.target), rows, fresh_questions) < 0.08
+    assert share_gap(lambda question: question.target, rows, fresh_questions) < 0.06
+    assert mean_gap(length, rows, fresh_questions) < 0.1
 
 
 def test_things_are_known_once_and_in_both_languages() -> None:
     for language in TASK.languages:
-        things = [thing for kind in KINDS for thing in vocabulary(f"{kind}.{language}")]
-        assert len(set(things)) == len(things)
+        nouns = [noun for kind in KINDS for noun in vocabulary(f"{kind}.{language}")]
+        assert len(set(nouns)) == len(nouns)
     for kind in KINDS:
         assert len(vocabulary(f"{kind}.en")) == len(vocabulary(f"{kind}.zh")) >= 40
 
@@ -56,11 +56,12 @@ def test_the_order_of_the_things_does_not_change_the_answer(
     seed: int, shuffle: random.Random
 ) -> None:
     question = question_of(TASK, seed, 1)
-    listed = items(question)
-    shuffle.shuffle(listed)
-    asked = question.text.partition(". ")[2]
+    item_texts = items(question)
+    shuffle.shuffle(item_texts)
+    question_text = question.text.partition(". ")[2]
     assert (
-        TASK.solve(f"I have {', '.join(listed[:-1])}, and {listed[-1]}. {asked}") == question.target
+        TASK.solve(f"I have {', '.join(item_texts[:-1])}, and {item_texts[-1]}. {question_text}")
+        == question.target
     )
 
 

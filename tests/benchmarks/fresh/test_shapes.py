@@ -34,7 +34,7 @@ def path(question: FreshQuestion) -> str:
     return question.text.split('"')[1]
 
 
-def whole(question: FreshQuestion) -> bool:
+def has_whole_steps(question: FreshQuestion) -> bool:
     return all(number.endswith(".00") for number in re.findall(r"\d+\.\d\d", path(question)))
 
 
@@ -43,19 +43,19 @@ def moves(question: FreshQuestion) -> int:
 
 
 def test_paths_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(name, rows, made) < 0.06
-    assert share_gap(options, rows, made) < 0.06
-    assert share_gap(whole, rows, made) < 0.08
-    assert mean_gap(moves, rows, made) < 0.2
-    assert mean_gap(length, rows, made) < 0.06
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(name, rows, fresh_questions) < 0.06
+    assert share_gap(options, rows, fresh_questions) < 0.06
+    assert share_gap(has_whole_steps, rows, fresh_questions) < 0.08
+    assert mean_gap(moves, rows, fresh_questions) < 0.2
+    assert mean_gap(length, rows, fresh_questions) < 0.06
 
 
 def test_every_figure_is_drawn() -> None:
-    made = fresh(TASK.subset)
+    fresh_questions = fresh(TASK.subset)
     answers = Counter(
         split_options(question.text)[1]["ABCDEFGHIJK".index(question.target[1])]
-        for question in made
+        for question in fresh_questions
     )
     assert len(answers) == 12
     assert min(answers.values()) > 20
@@ -81,8 +81,8 @@ def test_the_broader_name_counts_where_both_are_offered() -> None:
 )
 def test_what_is_no_figure_of_the_list_has_no_name(strokes: str) -> None:
     names = ("line", "triangle", "kite", "rectangle", "trapezoid", "circle", "ellipse", "sector")
-    listed = "\n".join(f"({'ABCDEFGH'[n]}) {each}" for n, each in enumerate(names))
-    text = f'This SVG path element <path d="{strokes}"/> draws a\nOptions:\n{listed}'
+    options = "\n".join(f"({'ABCDEFGH'[n]}) {figure_name}" for n, figure_name in enumerate(names))
+    text = f'This SVG path element <path d="{strokes}"/> draws a\nOptions:\n{options}'
     assert TASK.solve(text) is None
 
 
@@ -109,9 +109,9 @@ def test_a_figure_that_is_moved_keeps_its_name(
 ) -> None:
     question = question_of(TASK, seed, difficulty)
 
-    def moved(found: re.Match[str]) -> str:
-        x, y = map(float, found[2].split(","))
-        return f"{found[1]} {x + right:.2f},{y + down:.2f}"
+    def shift_point(match: re.Match[str]) -> str:
+        x, y = map(float, match[2].split(","))
+        return f"{match[1]} {x + right:.2f},{y + down:.2f}"
 
-    text = question.text.replace(path(question), STROKE.sub(moved, path(question)))
+    text = question.text.replace(path(question), STROKE.sub(shift_point, path(question)))
     assert TASK.solve(text) == question.target

@@ -25,19 +25,21 @@ FORMS = {
 }  # fmt: skip
 
 
-def asked(question: FreshQuestion) -> str:
+def question_line(question: FreshQuestion) -> str:
     return split_options(question.text)[0].split("\n")[-1].split(".  ")[-1]
 
 
 def form(question: FreshQuestion) -> str:
-    return next(name for name, pattern in FORMS.items() if re.search(pattern, asked(question)))
+    return next(
+        name for name, pattern in FORMS.items() if re.search(pattern, question_line(question))
+    )
 
 
 def changes(question: FreshQuestion) -> tuple[bool, ...]:
-    return tuple(f"We {what}" in question.text for what in ("now", "then"))
+    return tuple(f"We {adverb}" in question.text for adverb in ("now", "then"))
 
 
-def second(question: FreshQuestion) -> bool:
+def has_second_table(question: FreshQuestion) -> bool:
     return "similar table" in question.text
 
 
@@ -45,19 +47,21 @@ def options(question: FreshQuestion) -> int:
     return len(split_options(question.text)[1])
 
 
-@pytest.mark.parametrize("measure", [form, changes, second, options])
+@pytest.mark.parametrize("measure", [form, changes, has_second_table, options])
 def test_tables_are_like_the_published_ones(
     published: Published, measure: Callable[[FreshQuestion], object]
 ) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(measure, rows, made) < 0.06
-    assert mean_gap(length, rows, made) < 0.05
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(measure, rows, fresh_questions) < 0.06
+    assert mean_gap(length, rows, fresh_questions) < 0.05
 
 
 def test_the_place_of_the_right_option_is_even() -> None:
-    made = fresh(TASK.subset, 2000)
-    targets = [question.target for question in made]
-    assert all(abs(targets.count(f"({label})") / len(made) - 0.2) < 0.04 for label in "ABCDE")
+    fresh_questions = fresh(TASK.subset, 2000)
+    targets = [question.target for question in fresh_questions]
+    assert all(
+        abs(targets.count(f"({label})") / len(fresh_questions) - 0.2) < 0.04 for label in "ABCDE"
+    )
 
 
 RECORD = re.compile(r"[A-Z]\w*(?:, \d+)+")
@@ -68,7 +72,7 @@ def test_the_order_of_the_rows_does_not_change_the_answer(
     seed: int, difficulty: float, shuffle: random.Random
 ) -> None:
     question = question_of(TASK, seed, difficulty)
-    if form(question) == "place" and "sorted" not in asked(question):
+    if form(question) == "place" and "sorted" not in question_line(question):
         return
     # Rows stay in their table; what is added or deleted stays what it is.
     head, middle, tail = question.text.partition("For example")
@@ -83,17 +87,20 @@ def test_the_order_of_the_rows_does_not_change_the_answer(
 @given(SEEDS, DIFFICULTIES)
 def test_animals_of_another_name_give_the_same_answer(seed: int, difficulty: float) -> None:
     question = question_of(TASK, seed, difficulty)
-    found = re.search(r"subsequent line is an? (\w+):", question.text)
-    assert found is not None
-    renamed = re.sub(rf"\b{found[1]}(s?)\b", r"quokka\1", question.text)
+    match = re.search(r"subsequent line is an? (\w+):", question.text)
+    assert match is not None
+    renamed = re.sub(rf"\b{match[1]}(s?)\b", r"quokka\1", question.text)
     assert TASK.solve(renamed) == question.target
 
 
 @pytest.mark.parametrize(
-    "asked", ["Which is the oldest whale?", "What is the width of Nobody?", "Which has a song?"]
+    "asked_line",
+    ["Which is the oldest whale?", "What is the width of Nobody?", "Which has a song?"],
 )
-def test_a_question_that_the_table_does_not_answer_has_no_answer(asked: str) -> None:
+def test_a_question_that_the_table_does_not_answer_has_no_answer(asked_line: str) -> None:
     question = question_of(TASK, 1, 1)
-    known = question.text.index(split_options(question.text)[0].split("\n")[-1].split(".  ")[-1])
+    question_start = question.text.index(
+        split_options(question.text)[0].split("\n")[-1].split(".  ")[-1]
+    )
     _, _, options = question.text.partition("\nOptions:")
-    assert TASK.solve(f"{question.text[:known]}{asked}\nOptions:{options}") is None
+    assert TASK.solve(f"{question.text[:question_start]}{asked_line}\nOptions:{options}") is None

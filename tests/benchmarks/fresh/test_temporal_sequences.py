@@ -26,7 +26,7 @@ def options(question: FreshQuestion) -> int:
     return len(re.findall(r"^\(\w\) ", question.text, re.M))
 
 
-def woke(question: FreshQuestion) -> str:
+def wake_time(question: FreshQuestion) -> str:
     return question.text.partition("woke up at ")[2].partition(".")[0]
 
 
@@ -39,10 +39,10 @@ def target(question: FreshQuestion) -> str:
 
 
 def test_days_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    for measure in (sightings, options, woke, closed, target):
-        assert share_gap(measure, rows, made) < 0.1, measure
-    assert mean_gap(length, rows, made) < 0.05
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    for measure in (sightings, options, wake_time, closed, target):
+        assert share_gap(measure, rows, fresh_questions) < 0.1, measure
+    assert mean_gap(length, rows, fresh_questions) < 0.05
 
 
 @given(SEEDS, DIFFICULTIES, st.randoms(use_true_random=False))
@@ -51,11 +51,14 @@ def test_the_order_of_the_sightings_does_not_change_the_answer(
 ) -> None:
     question = question_of(TASK, seed, difficulty)
     lines = question.text.split("\n")
-    known = lines.index("We know that:") + 1
+    first_sighting = lines.index("We know that:") + 1
     until = next(number for number, line in enumerate(lines) if line.startswith("Between"))
-    told = lines[known:until]
-    shuffle.shuffle(told)
-    assert TASK.solve("\n".join([*lines[:known], *told, *lines[until:]])) == question.target
+    sighting_lines = lines[first_sighting:until]
+    shuffle.shuffle(sighting_lines)
+    assert (
+        TASK.solve("\n".join([*lines[:first_sighting], *sighting_lines, *lines[until:]]))
+        == question.target
+    )
 
 
 @given(SEEDS, DIFFICULTIES)

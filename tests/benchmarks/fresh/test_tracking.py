@@ -30,19 +30,21 @@ def people(question: FreshQuestion) -> list[str]:
 
 def moves(question: FreshQuestion) -> int:
     """How often the person who is asked for takes part in a swap."""
-    asked = re.findall(r"At the end of the \w+, (\w+) ", question.text + " ")[0]
-    return sum(asked in pair for pair in swaps(question))
+    person = re.findall(r"At the end of the \w+, (\w+) ", question.text + " ")[0]
+    return sum(person in pair for pair in swaps(question))
 
 
 @pytest.mark.parametrize("subset", SUBSETS)
 def test_stories_are_like_the_published_ones(published: Published, subset: str) -> None:
-    rows, made = published(subset), fresh(subset)
-    assert share_gap(lambda question: len(swaps(question)), rows, made) == 0
-    assert share_gap(lambda question: len(people(question)), rows, made) == 0
-    assert share_gap(lambda question: len(split_options(question.text)[1]), rows, made) == 0
-    assert share_gap(lambda question: question.target, rows, made) < 0.08
-    assert share_gap(moves, rows, made) < 0.1
-    assert mean_gap(length, rows, made) < 0.06
+    rows, fresh_questions = published(subset), fresh(subset)
+    assert share_gap(lambda question: len(swaps(question)), rows, fresh_questions) == 0
+    assert share_gap(lambda question: len(people(question)), rows, fresh_questions) == 0
+    assert (
+        share_gap(lambda question: len(split_options(question.text)[1]), rows, fresh_questions) == 0
+    )
+    assert share_gap(lambda question: question.target, rows, fresh_questions) < 0.08
+    assert share_gap(moves, rows, fresh_questions) < 0.1
+    assert mean_gap(length, rows, fresh_questions) < 0.06
 
 
 @pytest.mark.parametrize("subset", SUBSETS)
@@ -54,7 +56,7 @@ def test_everybody_swaps_and_nobody_swaps_back_at_once(
     question = question_of(TASKS[subset], seed, difficulty)
     pairs = swaps(question)
     assert all(len(pair) == 2 for pair in pairs)
-    assert all(one != two for one, two in pairwise(pairs))
+    assert all(left_pair != right_pair for left_pair, right_pair in pairwise(pairs))
     taking_part = set[str]().union(*pairs)
     assert len(taking_part) == min(len(people(question)), 2 * len(pairs))
 
@@ -67,11 +69,11 @@ def test_names_and_the_order_in_which_people_are_listed_do_not_change_the_answer
 ) -> None:
     task = TASKS[subset]
     question = question_of(task, seed, 1)
-    head, start, rest = re.split(r": |\.\n", question.text, maxsplit=2)
-    told = re.split(r", and |, ", start)
-    shuffle.shuffle(told)
-    listed = f"{', '.join(told[:-1])}, and {told[-1]}"
-    assert task.solve(f"{head}: {listed}.\n{rest}") == question.target
+    head, start, remainder = re.split(r": |\.\n", question.text, maxsplit=2)
+    clauses = re.split(r", and |, ", start)
+    shuffle.shuffle(clauses)
+    start_text = f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+    assert task.solve(f"{head}: {start_text}.\n{remainder}") == question.target
     renamed = question.text
     for number, name in enumerate(people(question)):
         renamed = re.sub(rf"\b{name}\b", f"Wug{number}", renamed)
@@ -81,6 +83,6 @@ def test_names_and_the_order_in_which_people_are_listed_do_not_change_the_answer
 def test_whoever_is_not_in_the_story_has_nothing() -> None:
     task = TASKS[SUBSETS[0]]
     text = question_of(task, 1, 1).text
-    asked = text.rpartition("At the end")[0]
+    unfinished = text.rpartition("At the end")[0]
     assert task.solve(text.replace(people(question_of(task, 1, 1))[0], "Wug", 1)) is None
-    assert task.solve(asked) is None
+    assert task.solve(unfinished) is None

@@ -26,11 +26,11 @@ def lies(question: FreshQuestion) -> int:
 
 
 def test_chains_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(lambda question: len(sentences(question)), rows, made) == 0
-    assert share_gap(lambda question: question.target, rows, made) < 0.08
-    assert share_gap(lies, rows, made) < 0.08
-    assert mean_gap(length, rows, made) < 0.1
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(lambda question: len(sentences(question)), rows, fresh_questions) == 0
+    assert share_gap(lambda question: question.target, rows, fresh_questions) < 0.08
+    assert share_gap(lies, rows, fresh_questions) < 0.08
+    assert mean_gap(length, rows, fresh_questions) < 0.1
 
 
 @given(SEEDS, DIFFICULTIES, st.randoms(use_true_random=False))
@@ -38,12 +38,14 @@ def test_neither_order_nor_names_change_the_answer(
     seed: int, difficulty: float, shuffle: random.Random
 ) -> None:
     question = question_of(TASK, seed, difficulty)
-    said = sentences(question)
-    shuffle.shuffle(said)
-    asked = question.text.rpartition(". ")[2]
-    shuffled = f"Question:{''.join(said)} {asked}"
+    sentence_list = sentences(question)
+    shuffle.shuffle(sentence_list)
+    question_line = question.text.rpartition(". ")[2]
+    shuffled = f"Question:{''.join(sentence_list)} {question_line}"
     assert TASK.solve(shuffled) == question.target
-    names = sorted({re.split(" says | tells| lies", sentence.strip())[0] for sentence in said})
+    names = sorted(
+        {re.split(" says | tells| lies", sentence.strip())[0] for sentence in sentence_list}
+    )
     renamed = shuffled
     for number, name in enumerate(names):
         renamed = re.sub(rf"\b{name}\b", f"Wug{number}", renamed)

@@ -29,16 +29,16 @@ def letters(question: FreshQuestion) -> float:
 def same_beginnings(question: FreshQuestion) -> float:
     """How many neighbours begin with the same letter, where more than the first decides."""
     ordered = question.target.split()
-    return sum(one[0] == two[0] for one, two in pairwise(ordered))
+    return sum(left_word[0] == right_word[0] for left_word, right_word in pairwise(ordered))
 
 
 def test_lists_are_like_the_published_ones(published: Published) -> None:
-    rows, made = published(TASK.subset), fresh(TASK.subset)
-    assert share_gap(words, rows, made) < 0.06
-    assert mean_gap(words, rows, made) < 0.1
-    assert mean_gap(letters, rows, made) < 0.1
-    assert mean_gap(same_beginnings, rows, made) < 0.15
-    assert mean_gap(length, rows, made) < 0.1
+    rows, fresh_questions = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(words, rows, fresh_questions) < 0.06
+    assert mean_gap(words, rows, fresh_questions) < 0.1
+    assert mean_gap(letters, rows, fresh_questions) < 0.1
+    assert mean_gap(same_beginnings, rows, fresh_questions) < 0.15
+    assert mean_gap(length, rows, fresh_questions) < 0.1
 
 
 def test_words_are_plain_and_known_once() -> None:
@@ -52,7 +52,7 @@ def test_the_order_of_the_words_does_not_change_the_answer(
     seed: int, shuffle: random.Random
 ) -> None:
     question = question_of(TASK, seed, 1)
-    asked, _, listed = question.text.rpartition(": ")
-    names = listed.split()
+    instruction, _, word_list = question.text.rpartition(": ")
+    names = word_list.split()
     shuffle.shuffle(names)
-    assert TASK.solve(f"{asked}: {' '.join(names)}") == question.target
+    assert TASK.solve(f"{instruction}: {' '.join(names)}") == question.target

@@ -44,12 +44,12 @@ def test_there_are_three_and_their_answers_are_right(subset: str, language: Lang
 def test_answer_only_has_the_same_questions_and_no_reasoning(
     subset: str, language: Language
 ) -> None:
-    whole = load_worked([subset], language)[subset]
+    worked_text = load_worked([subset], language)[subset]
     bare = load_answer_only([subset], language)[subset]
     marks = MARKS[language]
     assert marks.reasoning.strip() not in bare
     assert marks.conclusion.strip() not in bare
-    for example in parse_worked_examples(whole, language):
+    for example in parse_worked_examples(worked_text, language):
         assert f"{marks.question}{example.question}\n{marks.answer}" in bare
         assert bare.endswith(example.answer) or f"{example.answer}\n\n{marks.question}" in bare
 
@@ -60,8 +60,10 @@ def sequences(text: str) -> set[tuple[str, ...]]:
     The marks of questions and answers, which every protocol has, end a part.
     """
     parts = re.split(r"^Q: |^A: Let's think step by step\.", text, flags=re.MULTILINE)
-    every = (re.findall(r"[\w'-]+", part.lower()) for part in parts)
-    return {tuple(words[i : i + WORDS]) for words in every for i in range(len(words) - WORDS + 1)}
+    word_lists = (re.findall(r"[\w'-]+", part.lower()) for part in parts)
+    return {
+        tuple(words[i : i + WORDS]) for words in word_lists for i in range(len(words) - WORDS + 1)
+    }
 
 
 @pytest.mark.parametrize("subset", TASKS)
@@ -73,13 +75,13 @@ def test_the_words_are_not_the_published_ones(
     Questions follow the published template: a sequence that stands in several published questions
     of the subset is the template's.
     """
-    theirs = (data_dir / "bbh" / "cot-prompts" / f"{subset}.txt").read_text("utf-8")
+    published_text = (data_dir / "bbh" / "cot-prompts" / f"{subset}.txt").read_text("utf-8")
     template: set[tuple[str, ...]] = set()
-    seen: set[tuple[str, ...]] = set()
+    seen_sequences: set[tuple[str, ...]] = set()
     for row in published(subset):
-        own = sequences(row.text)
-        template |= own & seen
-        seen |= own
-    ours = load_worked([subset], "en")[subset]
-    shared = (sequences(ours) & sequences(theirs.partition("-----")[2])) - template
+        row_sequences = sequences(row.text)
+        template |= row_sequences & seen_sequences
+        seen_sequences |= row_sequences
+    keju_text = load_worked([subset], "en")[subset]
+    shared = (sequences(keju_text) & sequences(published_text.partition("-----")[2])) - template
     assert not {" ".join(words) for words in shared}

@@ -17,7 +17,7 @@ from keju.sources.folder import DataFolder
 Prepare = Callable[..., Exam]
 
 
-def row(question_id: int, question: str, options: list[str], answer: str, **more: Any) -> Any:
+def row(question_id: int, question: str, options: list[str], answer: str, **fields: Any) -> Any:
     """One row as the hub has it."""
     return {
         "question_id": question_id,
@@ -28,7 +28,7 @@ def row(question_id: int, question: str, options: list[str], answer: str, **more
         "cot_content": "",
         "category": "math",
         "src": "made for tests",
-    } | more
+    } | fields
 
 
 TEST_ROWS = [

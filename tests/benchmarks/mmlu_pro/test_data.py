@@ -92,9 +92,9 @@ def test_a_wrong_row_is_named(tmp_path: Path, change: dict[str, Any], message: s
 
 
 def test_missing_data_is_an_error_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError) as error:
         small_exam(tmp_path)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
     write(tmp_path / "test.jsonl", TEST_ROWS)
     assert len(small_exam(tmp_path).samples) == 2
     with pytest.raises(DataError, match="validation"):
@@ -138,6 +138,6 @@ def test_csv_keeps_numbers_and_lists_as_text(tmp_path: Path) -> None:
     (tmp_path / "lines").mkdir()
     write(tmp_path / "lines" / "test.jsonl", TEST_ROWS)
     lines = DataFolder(tmp_path / "lines", MMLU_PRO.layout)
-    other = MMLU_PRO.prepare(args, lines, seed=0)
-    assert exam.samples == other.samples
-    assert exam.errata == other.errata
+    csv_exam = MMLU_PRO.prepare(args, lines, seed=0)
+    assert exam.samples == csv_exam.samples
+    assert exam.errata == csv_exam.errata

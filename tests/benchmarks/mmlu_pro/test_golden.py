@@ -65,51 +65,55 @@ def options_then(data_dir: Path, samples: Sequence[Sample], golden: dict[str, An
     ]
 
 
-def golds(recorded: Recorded, which: str) -> list[str]:
-    if which == "recorded_gold":
+def golds(recorded: Recorded, gold_name: str) -> list[str]:
+    if gold_name == "recorded_gold":
         return [row["answer"] for row in recorded.rows]
     return [sample.target for sample in recorded.samples]
 
 
 def counts(recorded: Recorded, gold: Sequence[str], members: Sequence[int]) -> dict[str, Any]:
-    found: dict[str, Any] = {"n": len(members)}
+    counts_by_name: dict[str, Any] = {"n": len(members)}
     for level, name in (("level1", "l1"), ("level2", "l2")):
         letters = recorded.letters[name]
         missing = [i for i in members if letters[i] is None]
         correct = sum(letters[i] == gold[i] for i in members)
         chance = sum(1 / recorded.options[i] for i in missing)
-        found[f"{level}_none"] = len(missing)
-        found[f"{level}_correct"] = correct
-        found[f"{level}_expected_with_uniform_guess"] = pytest.approx(correct + chance, abs=6e-4)
-    return found
+        counts_by_name[f"{level}_none"] = len(missing)
+        counts_by_name[f"{level}_correct"] = correct
+        counts_by_name[f"{level}_expected_with_uniform_guess"] = pytest.approx(
+            correct + chance, abs=6e-4
+        )
+    return counts_by_name
 
 
-@pytest.mark.parametrize("which", ["recorded_gold", "current_gold"])
-def test_levels_give_the_recorded_counts(recorded: Recorded, which: str) -> None:
-    gold = golds(recorded, which)
+@pytest.mark.parametrize("gold_name", ["recorded_gold", "current_gold"])
+def test_levels_give_the_recorded_counts(recorded: Recorded, gold_name: str) -> None:
+    gold = golds(recorded, gold_name)
     members: dict[str, list[int]] = {}
     for i, sample in enumerate(recorded.samples):
         members.setdefault(sample.subset, []).append(i)
-    expected = recorded.golden[which]
-    found = counts(recorded, gold, range(len(gold)))
-    assert found == {name: expected["overall"][name] for name in found}
+    expected = recorded.golden[gold_name]
+    counts_by_name = counts(recorded, gold, range(len(gold)))
+    assert counts_by_name == {name: expected["overall"][name] for name in counts_by_name}
     assert set(members) == set(expected["categories"])
-    for category, own in members.items():
-        found = counts(recorded, gold, own)
-        assert found == {name: expected["categories"][category][name] for name in found}, category
+    for category, category_members in members.items():
+        counts_by_name = counts(recorded, gold, category_members)
+        assert counts_by_name == {
+            name: expected["categories"][category][name] for name in counts_by_name
+        }, category
 
 
-@pytest.mark.parametrize("which", ["recorded_gold", "current_gold"])
-def test_the_mean_of_categories(recorded: Recorded, prepare: Prepare, which: str) -> None:
-    gold = golds(recorded, which)
+@pytest.mark.parametrize("gold_name", ["recorded_gold", "current_gold"])
+def test_the_mean_of_categories(recorded: Recorded, prepare: Prepare, gold_name: str) -> None:
+    gold = golds(recorded, gold_name)
     right: dict[str, list[bool]] = {}
     for sample, letter, answer in zip(recorded.samples, recorded.letters["l2"], gold, strict=True):
         right.setdefault(sample.subset, []).append(letter == answer)
-    main, other = prepare().means()
-    assert (main.name, other.name) == ("macro_accuracy", "macro_14")
-    assert main.tasks == other.tasks
+    main, macro_14 = prepare().means()
+    assert (main.name, macro_14.name) == ("macro_accuracy", "macro_14")
+    assert main.tasks == macro_14.tasks
     shares = [sum(right[task[0]]) / len(right[task[0]]) for task in main.tasks]
-    expected = recorded.golden[which]["overall"]["macro_category_level2_no_guess"]
+    expected = recorded.golden[gold_name]["overall"]["macro_category_level2_no_guess"]
     assert sum(shares) / 14 == pytest.approx(expected, abs=1e-6)
 
 
@@ -130,7 +134,9 @@ def test_robust_agrees_but_where_a_reply_names_several_letters(recorded: Recorde
     They are well below one percent.
     """
     pairs = zip(recorded.letters["robust"], recorded.letters["l1"], strict=True)
-    assert sum(ours != theirs for ours, theirs in pairs) < 0.0053 * len(recorded.rows)
+    assert sum(
+        keju_answer != published_answer for keju_answer, published_answer in pairs
+    ) < 0.0053 * len(recorded.rows)
 
 
 def test_expected_with_guess_is_a_metric_beside_the_headline(
@@ -170,6 +176,6 @@ def test_errors_and_unasked_questions_are_no_guesses(prepare: Prepare) -> None:
     for unit, (value, outcome) in enumerate(outcomes):
         tally.add(unit, Reading("l1", Answer(), Score(value, outcome)))
     metric = exam.extra_metrics(tally)["accuracy_expected_with_guess"]
-    known = (1 + 1 / 3) / 2
+    expected_value = (1 + 1 / 3) / 2
     assert (metric.value, metric.n) == (None, 1)  # the other question has no grade
-    assert metric.bounds == pytest.approx((known / 2, (known + 1) / 2))
+    assert metric.bounds == pytest.approx((expected_value / 2, (expected_value + 1) / 2))

@@ -60,12 +60,12 @@ def samples(data_dir: Path) -> list[Sample]:
     return list(real_exam(data_dir, few_shot_num=0).samples)
 
 
-def reply(style: str, sample: Sample, named: int, other: int) -> str:
+def reply(style: str, sample: Sample, answer_place: int, other_place: int) -> str:
     return (
-        style.replace("<OTHER>", sample.labels[other])
-        .replace("<X>", sample.labels[named])
-        .replace("<x>", sample.labels[named].lower())
-        .replace("<TEXT>", sample.choices[named].strip())
+        style.replace("<OTHER>", sample.labels[other_place])
+        .replace("<X>", sample.labels[answer_place])
+        .replace("<x>", sample.labels[answer_place].lower())
+        .replace("<TEXT>", sample.choices[answer_place].strip())
     )
 
 
@@ -111,6 +111,8 @@ def test_two_answers_and_denials_are_never_right(samples: list[Sample], style: s
     for robust in (make_readers("evalscope")["robust"], make_readers("official")["robust"]):
         for sample in samples[::5]:
             gold = sample.labels.index(sample.target)
-            other = (gold + 1) % len(sample.choices)
-            assert robust.read(reply(style, sample, gold, other), sample).value is None
-            assert robust.read(reply(style, sample, other, gold), sample).value != sample.target
+            other_place = (gold + 1) % len(sample.choices)
+            assert robust.read(reply(style, sample, gold, other_place), sample).value is None
+            assert (
+                robust.read(reply(style, sample, other_place, gold), sample).value != sample.target
+            )

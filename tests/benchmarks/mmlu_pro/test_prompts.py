@@ -36,9 +36,12 @@ def test_evalscope_with_worked_examples(prepare: Prepare) -> None:
 
 
 def test_evalscope_with_fewer_and_without_examples(prepare: Prepare) -> None:
-    one, none = prepare(few_shot_num=1), prepare(few_shot_num=0)
-    assert one.render(one.samples[0]).text == EVALSCOPE_HEAD + EVALSCOPE_SHOT_1 + EVALSCOPE_ASK
-    assert none.render(none.samples[0]).text == EVALSCOPE_ASK
+    one_shot, zero_shot = prepare(few_shot_num=1), prepare(few_shot_num=0)
+    assert (
+        one_shot.render(one_shot.samples[0]).text
+        == EVALSCOPE_HEAD + EVALSCOPE_SHOT_1 + EVALSCOPE_ASK
+    )
+    assert zero_shot.render(zero_shot.samples[0]).text == EVALSCOPE_ASK
 
 
 def test_official_is_a_text_to_continue(prepare: Prepare) -> None:
@@ -77,10 +80,10 @@ def test_official_api_is_one_message(prepare: Prepare) -> None:
 def test_questions_of_a_category_share_their_prefix(prepare: Prepare) -> None:
     for protocol in ("evalscope", "official", "official-api"):
         exam = prepare(protocol=protocol)
-        first, second = (exam.render(sample) for sample in exam.samples)
-        assert first.prefix is second.prefix
-        assert "One and one?" in first.prefix.lead
-        assert "Two and two?" in first.tail
+        first_prompt, second_prompt = (exam.render(sample) for sample in exam.samples)
+        assert first_prompt.prefix is second_prompt.prefix
+        assert "One and one?" in first_prompt.prefix.lead
+        assert "Two and two?" in first_prompt.tail
 
 
 def test_braces_of_a_question_are_text(prepare: Prepare) -> None:
@@ -93,12 +96,12 @@ def test_braces_of_a_question_are_text(prepare: Prepare) -> None:
 def test_templates_are_what_is_sent(prepare: Prepare) -> None:
     question = "{subject}: {question} [{letters}]\n{choices}"
     exam = prepare(prompt_template=question, few_shot_num=0)
-    asked = "math: Two and two? [A,B,C]\nA) three\nB) four\nC) five "
-    assert exam.render(exam.samples[0]).text == asked
+    question_text = "math: Two and two? [A,B,C]\nA) three\nB) four\nC) five "
+    assert exam.render(exam.samples[0]).text == question_text
 
     exam = prepare(prompt_template=question)
     shots = EVALSCOPE_HEAD + EVALSCOPE_SHOT_1 + EVALSCOPE_SHOT_2
-    assert exam.render(exam.samples[0]).text == shots + asked
+    assert exam.render(exam.samples[0]).text == shots + question_text
 
     exam = prepare(few_shot_prompt_template="{question}\n{choices}\nSee:\n{examples}{subject}")
     examples = (EVALSCOPE_SHOT_1 + EVALSCOPE_SHOT_2).removesuffix("\n\n")
@@ -111,8 +114,12 @@ def test_templates_are_what_is_sent(prepare: Prepare) -> None:
 def test_a_system_prompt_is_a_message_of_its_own(prepare: Prepare) -> None:
     for protocol in ("evalscope", "official-api"):
         exam = prepare(system_prompt="Be brief.", protocol=protocol)
-        first, last = exam.render(exam.samples[0]).messages
-        assert (first.role, first.content, last.role) == ("system", "Be brief.", "user")
+        system_message, user_message = exam.render(exam.samples[0]).messages
+        assert (system_message.role, system_message.content, user_message.role) == (
+            "system",
+            "Be brief.",
+            "user",
+        )
     exam = prepare(system_prompt="")
     assert [m.role for m in exam.render(exam.samples[0]).messages] == ["user"]
 
@@ -164,9 +171,9 @@ def test_random_examples_depend_on_the_seed_alone(prepare: Prepare) -> None:
     leads = set()
     for seed in range(8):
         exam = prepare(few_shot_num=1, few_shot_random=True, seed=seed)
-        again = prepare(few_shot_num=1, few_shot_random=True, seed=seed)
+        repeated_exam = prepare(few_shot_num=1, few_shot_random=True, seed=seed)
         lead = exam.render(exam.samples[0]).prefix.lead
-        assert again.render(again.samples[0]).prefix.lead == lead
+        assert repeated_exam.render(repeated_exam.samples[0]).prefix.lead == lead
         leads.add(lead)
     assert len(leads) == 2
 
@@ -180,9 +187,9 @@ def test_only_the_options_of_questions_are_shuffled(prepare: Prepare) -> None:
         for sample, before in zip(exam.samples, plain.samples, strict=True):
             assert sample.choices == tuple(before.choices[i] for i in sample.order)
             assert sample.choices["ABCDEFGHIJ".index(sample.target)] == gold[sample.id]
-        first = exam.samples[0]
-        orders.add(first.order)
-        prompt = exam.render(first)
+        first_sample = exam.samples[0]
+        orders.add(first_sample.order)
+        prompt = exam.render(first_sample)
         assert prompt.prefix.lead.startswith(EVALSCOPE_HEAD + EVALSCOPE_SHOT_1 + EVALSCOPE_SHOT_2)
-        assert f"\nA) {first.choices[0]}\n" in prompt.tail
+        assert f"\nA) {first_sample.choices[0]}\n" in prompt.tail
     assert len(orders) > 1

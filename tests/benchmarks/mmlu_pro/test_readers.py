@@ -29,8 +29,8 @@ def published_l2(text: str) -> str | None:
         return letter
     if match := re.search(r".*[aA]nswer:\s*([A-J])", text):
         return match[1]
-    last = re.search(r"\b[A-J]\b(?!.*\b[A-J]\b)", text, re.DOTALL)
-    return last[0] if last else None
+    last_letter = re.search(r"\b[A-J]\b(?!.*\b[A-J]\b)", text, re.DOTALL)
+    return last_letter[0] if last_letter else None
 
 
 PIECES = st.sampled_from([

@@ -31,9 +31,13 @@ def test_prompt_lengths_are_the_published_ones(exam: Exam) -> None:
         lengths.setdefault(sample.subset, []).append(len(exam.render(sample).text))
     assert list(lengths) == list(PUBLISHED)
     for category, (rows, mean, shortest, longest) in PUBLISHED.items():
-        found = lengths[category]
-        assert (len(found), min(found), max(found)) == (rows, shortest, longest), category
-        assert sum(found) / rows == pytest.approx(mean, abs=0.2), category
-    everything = [length for found in lengths.values() for length in found]
-    assert (len(everything), min(everything), max(everything)) == (12_032, 3048, 12_100)
-    assert sum(everything) / 12_032 == pytest.approx(4959.66, abs=0.2)
+        category_lengths = lengths[category]
+        assert (len(category_lengths), min(category_lengths), max(category_lengths)) == (
+            rows,
+            shortest,
+            longest,
+        ), category
+        assert sum(category_lengths) / rows == pytest.approx(mean, abs=0.2), category
+    all_lengths = [length for category_lengths in lengths.values() for length in category_lengths]
+    assert (len(all_lengths), min(all_lengths), max(all_lengths)) == (12_032, 3048, 12_100)
+    assert sum(all_lengths) / 12_032 == pytest.approx(4959.66, abs=0.2)

@@ -61,11 +61,11 @@ def plus(day: Day, number: int, unit: str) -> Day:
 def written(text: str) -> list[Day]:
     """All dates in a text."""
     days = []
-    for found in WRITTEN.finditer(text):
-        month = MONTHS.index(found["name"]) + 1 if found["name"] else int(found["m"] or found["mm"])
+    for match in WRITTEN.finditer(text):
+        month = MONTHS.index(match["name"]) + 1 if match["name"] else int(match["m"] or match["mm"])
         year, day = (
-            found["y"] or found["yy"] or found["yyy"],
-            found["d"] or found["dd"] or found["ddd"],
+            match["y"] or match["yy"] or match["yyy"],
+            match["d"] or match["dd"] or match["ddd"],
         )
         days.append((int(year), month, int(day)))
     return days
@@ -75,25 +75,29 @@ def answer(text: str) -> str:
     """The label of the right date."""
     story, options = re.split(r"\nOptions:\n|\n选项：\n", text)
     if story.endswith("YYYY?"):
-        hint, asked = story.split(" What is the date ")
+        hint, question = story.split(" What is the date ")
     else:
-        hint, asked = story.rsplit("。", maxsplit=2)[0], story.rsplit("。", maxsplit=2)[1]
-    day = shift(today(hint), asked)
+        hint, question = story.rsplit("。", maxsplit=2)[0], story.rsplit("。", maxsplit=2)[1]
+    day = shift(today(hint), question)
     (label,) = (
-        label for label, said in re.findall(r"\((\w)\) (.+)", options) if written(said) == [day]
+        label
+        for label, option_text in re.findall(r"\((\w)\) (.+)", options)
+        if written(option_text) == [day]
     )
     return f"({label})"
 
 
-def shift(day: Day, asked: str) -> Day:
+def shift(day: Day, question: str) -> Day:
     """What is asked for, from today on."""
-    if "month" in asked or "月以前" in asked:
+    if "month" in question or "月以前" in question:
         return plus_months(day, -1)
-    if "year" in asked or "一年前" in asked:
+    if "year" in question or "一年前" in question:
         return plus_months(day, -12)
     steps = {"10 days": -10, "10天": -10, "week ago": -7, "周以前": -7, "week from": 7, "周以后": 7}
     steps |= {"hours": 1, "小时": 1, "tomorrow": 1, "明天": 1, "yesterday": -1, "昨天": -1}
-    return plus_days(day, next((number for said, number in steps.items() if said in asked), 0))
+    return plus_days(
+        day, next((number for phrase, number in steps.items() if phrase in question), 0)
+    )
 
 
 def today(hint: str) -> Day:
@@ -101,7 +105,7 @@ def today(hint: str) -> Day:
     days, numbers = written(hint), [int(n) for n in re.findall(r"\d+", WRITTEN.sub("", hint))]
     if "opening of" in hint or "距离" in hint:
         return chain(hint)
-    for said, number in (
+    for phrase, number in (
         ("moved", 1),
         ("搬", 1),
         ("put off", 1),
@@ -109,13 +113,15 @@ def today(hint: str) -> Day:
         ("due", -1),
         ("归还", -1),
     ):
-        if said in hint:
+        if phrase in hint:
             return plus_days(days[0], number * numbers[0])
     if "bakery" in hint or "面包店" in hint:
         return plus_months(days[0], 12 * numbers[0])
     if "right" in hint or "对的" in hint:
-        one, two, right = re.findall(r"([^\s，。]+?)(?: believes| is right|以为|是对的)", hint)
-        return days[[one, two].index(right)]
+        left_speaker, right_speaker, right = re.findall(
+            r"([^\s，。]+?)(?: believes| is right|以为|是对的)", hint
+        )
+        return days[[left_speaker, right_speaker].index(right)]
     if "German" in hint or "德国" in hint:
         day, month, year = numbers
         return year, month, day
@@ -135,7 +141,9 @@ def today(hint: str) -> Day:
         return year, month, month_length(year, month)
     plain = {"day before": 2, "前天": 2, "day after": -2, "后天": -2, "Yesterday": 1, "昨天": 1}
     plain |= {"Tomorrow": -1, "明天": -1}
-    return plus_days(days[0], next((number for said, number in plain.items() if said in hint), 0))
+    return plus_days(
+        days[0], next((number for phrase, number in plain.items() if phrase in hint), 0)
+    )
 
 
 def rent(hint: str) -> Day:
@@ -151,18 +159,20 @@ def of_month(hint: str) -> Day:
     """Counts on from the weekday of the first of the month, which the hint tells."""
     if hint.isascii():
         ((year, month, _),) = written(hint)
-        first, weekday = (
+        current_weekday, weekday = (
             WEEK.index(name) for name in re.findall(r"\w+day", hint.replace("Today", ""))
         )
         (nth,) = (number for word, number in NTH.items() if f"the {word} " in hint)
     else:
         ((year, month, _),) = written(hint)
-        first, weekday = (CHINESE_WEEK.index(name) for name in re.findall(r"星期(.)", hint))
+        current_weekday, weekday = (
+            CHINESE_WEEK.index(name) for name in re.findall(r"星期(.)", hint)
+        )
         nth = CHINESE_WEEK.index(re.findall(r"第(.)个", hint)[0])
     date = 1
-    while first != weekday or nth:
-        nth -= first == weekday
-        date, first = date + 1, (first + 1) % 7
+    while current_weekday != weekday or nth:
+        nth -= current_weekday == weekday
+        date, current_weekday = date + 1, (current_weekday + 1) % 7
     return year, month, date
 
 

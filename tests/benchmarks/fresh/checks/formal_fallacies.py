@@ -38,25 +38,25 @@ def answer(text: str) -> str:
     body = re.split(r"(?:valid argument|this question|such relations): ", argument, maxsplit=1)[1]
     numbers: dict[str, str] = {}
 
-    def number(found: re.Match[str]) -> str:
-        kind = found[0].removeprefix("an ").removeprefix("a ")
+    def number(match: re.Match[str]) -> str:
+        kind = match[0].removeprefix("an ").removeprefix("a ")
         return numbers.setdefault(kind, f"k{len(numbers)}")
 
     statements = []
     for sentence in body.removesuffix(".").split(". "):
         short = LEADS.sub("", KIND.sub(number, sentence), count=1)
-        statements.append(told(short[0].lower() + short[1:]))
+        statements.append(parse_statement(short[0].lower() + short[1:]))
     *premises, conclusion = statements
     order = list(numbers.values())
     return "valid" if holds(premises, conclusion, order) else "invalid"
 
 
-def told(sentence: str) -> Told:
+def parse_statement(sentence: str) -> Told:
     """A sentence whose kinds are numbered: ``every k0 is k1 or not k2``."""
-    what = r"(.+?)"
+    kind_group = r"(.+?)"
     for pattern, on, expression in (
         (r"it is (?:not the case|false) that .+? is (.+)", "one", "not ({0})"),
-        (rf"(?:everyone who|everything that|whoever|whatever) is {what} is (.+?)(?:, too)?", "all", "not ({0}) or ({1})"),
+        (rf"(?:everyone who|everything that|whoever|whatever) is {kind_group} is (.+?)(?:, too)?", "all", "not ({0}) or ({1})"),
         (r"every (k\d+) and every (k\d+) is (.+)", "all", "not ({0} or {1}) or ({2})"),
         (r"every (k\d+) (?:who|that) is (k\d+) is (.+)", "all", "not ({0} and {1}) or ({2})"),
         (r"every (k\d+) is (.+)", "all", "not {0} or ({1})"),
@@ -71,8 +71,8 @@ def told(sentence: str) -> Told:
         (r"(?:there is )?some(?:body|thing)(?: who| that)? is (k\d+) and(?:, in addition,)? (.+)", "some", "{0} and ({1})"),
         (r"[\w ]+? is (.+)", "one", "{0}"),
     ):  # fmt: skip
-        if found := re.fullmatch(pattern, sentence):
-            filled = expression.format(*map(plain, found.groups()))
+        if match := re.fullmatch(pattern, sentence):
+            filled = expression.format(*map(plain, match.groups()))
             assert not re.sub(r"\b(?:k\d+|and|or|not)\b|[() ]", "", filled), sentence
             return Told(on, compile(filled, "", "eval"), frozenset(re.findall(r"k\d+", filled)))
     raise AssertionError(sentence)
@@ -88,36 +88,38 @@ def plain(text: str) -> str:
 def holds(premises: Sequence[Told], conclusion: Told, order: list[str]) -> bool:
     """Whether there is no counterexample."""
     always = [premise for premise in premises if premise.on == "all"]
-    own = [premise for premise in premises if premise.on == "one"]
-    some = [premise for premise in premises if premise.on == "some"]
+    individual_premises = [premise for premise in premises if premise.on == "one"]
+    existential_premises = [premise for premise in premises if premise.on == "some"]
     if conclusion.on == "some":
-        sought = [[*always, premise] for premise in some] or [always]
-        if own:
-            sought.append([*always, *own])
-        return not all(found(each, order, conclusion) for each in sought)
-    named = own if conclusion.on == "one" else []
-    return not found([*always, *named], order, conclusion)
+        starting_points = [[*always, premise] for premise in existential_premises] or [always]
+        if individual_premises:
+            starting_points.append([*always, *individual_premises])
+        return not all(
+            has_counterexample(premise_set, order, conclusion) for premise_set in starting_points
+        )
+    individuals = individual_premises if conclusion.on == "one" else []
+    return not has_counterexample([*always, *individuals], order, conclusion)
 
 
-def found(true: Sequence[Told], order: list[str], false: Told) -> bool:
+def has_counterexample(true: Sequence[Told], order: list[str], false: Told) -> bool:
     """Whether an individual is all of this, and not the last."""
 
-    def fits(known: dict[str, bool]) -> bool:
-        newest = order[len(known) - 1] if known else ""
+    def fits(values: dict[str, bool]) -> bool:
+        newest = order[len(values) - 1] if values else ""
         for statement in true:
-            decided = newest in statement.kinds and statement.kinds <= known.keys()
-            if decided and not eval(statement.code, {"__builtins__": {}}, known):
+            decided = newest in statement.kinds and statement.kinds <= values.keys()
+            if decided and not eval(statement.code, {"__builtins__": {}}, values):
                 return False
-        if newest in false.kinds and false.kinds <= known.keys():
-            return not eval(false.code, {"__builtins__": {}}, known)
+        if newest in false.kinds and false.kinds <= values.keys():
+            return not eval(false.code, {"__builtins__": {}}, values)
         return True
 
-    def search(known: dict[str, bool]) -> bool:
-        if not fits(known):
+    def search(values: dict[str, bool]) -> bool:
+        if not fits(values):
             return False
-        if len(known) == len(order):
+        if len(values) == len(order):
             return True
-        kind = order[len(known)]
-        return any(search({**known, kind: value}) for value in (True, False))
+        kind = order[len(values)]
+        return any(search({**values, kind: value}) for value in (True, False))
 
     return search({})

@@ -56,11 +56,11 @@ def point(text: str) -> complex:
 
 def walk(edges: list[frozenset[complex]]) -> list[complex]:
     """Corners in the order in which one meets them."""
-    left = edges[1:]
+    remaining = edges[1:]
     corners = list(edges[0])
-    while left:
-        edge = next(edge for edge in left if corners[-1] in edge)
-        left.remove(edge)
+    while remaining:
+        edge = next(edge for edge in remaining if corners[-1] in edge)
+        remaining.remove(edge)
         corners += edge - {corners[-1]}
     return corners[:-1]
 
@@ -75,9 +75,9 @@ def four(corners: list[complex]) -> str:
     if all(abs(angle - pi / 2) < DEGREE for angle in angles):
         return "rectangle"
     # The axis of a kite stands on the middle of the other diagonal, at a right angle.
-    for tip, side, far, other in ((a, b, c, d), (b, c, d, a)):
-        middle = (side + other) / 2
-        slant = ((far - tip) * (side - other).conjugate()).real
+    for tip, side, far, last_corner in ((a, b, c, d), (b, c, d, a)):
+        middle = (side + last_corner) / 2
+        slant = ((far - tip) * (side - last_corner).conjugate()).real
         if abs(slant) < abs(far - tip) * 0.1 and near(middle, tip, far):
             return "kite"
     # Angles on one leg of a trapezoid make half a turn.

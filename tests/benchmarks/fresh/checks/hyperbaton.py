@@ -35,7 +35,8 @@ def answer(text: str) -> str:
     for line in text.splitlines()[2:]:
         label, *adjectives, _noun = line.split()
         faults[label] = sum(
-            CLOSENESS[one] < CLOSENESS[two] for one, two in combinations(adjectives, 2)
+            CLOSENESS[left_adjective] < CLOSENESS[right_adjective]
+            for left_adjective, right_adjective in combinations(adjectives, 2)
         )
     (right,) = [label for label, count in faults.items() if not count]
     return right

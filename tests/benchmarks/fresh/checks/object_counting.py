@@ -12,26 +12,28 @@ IRREGULAR = {
     "narcissi": "narcissus", "gladioli": "gladiolus", "mangoes": "mango",
 }  # fmt: skip
 LINES = Path(__file__).with_name("kinds.txt").read_text(encoding="utf-8").splitlines()
-KINDS = {kind: things.split(", ") for kind, _, things in (line.partition(": ") for line in LINES)}
+KINDS = {kind: members.split(", ") for kind, _, members in (line.partition(": ") for line in LINES)}
 
 
 def answer(text: str) -> str:
     """How many things of the kind that is asked for there are."""
     english = re.search(r"^I have (.*)\. How many (.*) do I have", text)
     if english:
-        listed = english[1].replace(", and ", ", ").split(", ")
-        counts = [(NUMBERS[item.split()[0]], kind_of(item.partition(" ")[2])) for item in listed]
+        item_texts = english[1].replace(", and ", ", ").split(", ")
+        counts = [
+            (NUMBERS[item.split()[0]], kind_of(item.partition(" ")[2])) for item in item_texts
+        ]
         return str(sum(times for times, kind in counts if kind == english[2]))
-    listed = re.split("、|和", text.partition("。")[0].removeprefix("我有"))
-    (asked,) = (kind for kind in KINDS if text.endswith(f"{kind}？"))
-    things = [(CHINESE_NUMBERS[item[0]], item[2:]) for item in listed]
-    return str(sum(times for times, thing in things if thing in KINDS[asked]))
+    item_texts = re.split("、|和", text.partition("。")[0].removeprefix("我有"))
+    (asked_kind,) = (kind for kind in KINDS if text.endswith(f"{kind}？"))
+    counted_items = [(CHINESE_NUMBERS[item[0]], item[2:]) for item in item_texts]
+    return str(sum(times for times, noun in counted_items if noun in KINDS[asked_kind]))
 
 
-def kind_of(thing: str) -> str:
+def kind_of(noun: str) -> str:
     """The kind of one thing or of many: ``cherries`` are fruits."""
-    singulars = {thing, IRREGULAR.get(thing, thing), re.sub("ies$", "y", thing)}
-    singulars |= {re.sub("es$", "", thing), re.sub("s$", "", thing)}
-    kinds = {kind for kind, things in KINDS.items() if singulars & set(things)}
+    singulars = {noun, IRREGULAR.get(noun, noun), re.sub("ies$", "y", noun)}
+    singulars |= {re.sub("es$", "", noun), re.sub("s$", "", noun)}
+    kinds = {kind for kind, members in KINDS.items() if singulars & set(members)}
     (kind,) = kinds
     return kind

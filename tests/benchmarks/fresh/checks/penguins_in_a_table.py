@@ -23,17 +23,17 @@ Animal = dict[str, Any]
 
 def answer(text: str) -> str:
     """The label of the option that is the answer."""
-    story, _, shown = text.partition("\nOptions:\n")
+    story, _, option_lines = text.partition("\nOptions:\n")
     question = story.splitlines()[-1].split("  ")[-1]
-    told = story[: -len(question)]
-    found = str(look_up(listed(told), question.rstrip("?").split(), "listing" in told))
-    (line,) = [line for line in shown.splitlines() if line[4:] == found]
+    tables = story[: -len(question)]
+    value = str(look_up(final_animals(tables), question.rstrip("?").split(), "listing" in tables))
+    (line,) = [line for line in option_lines.splitlines() if line[4:] == value]
     return line[:3]
 
 
-def listed(told: str) -> list[Animal]:
+def final_animals(tables: str) -> list[Animal]:
     """The animals that are in a table at the end, in their order."""
-    words = told.split()
+    words = tables.split()
     header = [word.rstrip(",") for word in words[words.index("name,") :]]
     columns: list[str] = []
     for word in header:
@@ -60,13 +60,15 @@ def look_up(animals: list[Animal], words: list[str], two_tables: bool) -> object
     if words[:3] == ["How", "many", "species"]:
         return 2 if two_tables else 1
     if words[:2] == ["How", "many"]:
-        kept = of(animals, words[2])
+        matching = of(animals, words[2])
         for at, word in enumerate(words):
             if word == "than":
                 limit, column = int(words[at + 1]), UNITS[words[at + 2]]
-                more = words[at - 1] == "more"
-                kept = [a for a in kept if (a[column] > limit if more else a[column] < limit)]
-        return len(kept)
+                is_more = words[at - 1] == "more"
+                matching = [
+                    a for a in matching if (a[column] > limit if is_more else a[column] < limit)
+                ]
+        return len(matching)
     if words[0] == "Which":
         return chosen(animals, words)
     if words[3] in ("cumulated", "average"):
@@ -77,29 +79,29 @@ def look_up(animals: list[Animal], words: list[str], two_tables: bool) -> object
         return values[-1 if words[3] == "largest" else 0]
     if words[3] != "name":
         return next(animal[words[3]] for animal in animals if animal["name"] == words[-1])
-    return named(animals, words[6:])
+    return named_animal(animals, words[6:])
 
 
-def of(animals: list[Animal], who: str) -> list[Animal]:
+def of(animals: list[Animal], species: str) -> list[Animal]:
     """Those of a species."""
-    return [a for a in animals if who.rstrip("s") in ("animal", a["species"])]
+    return [a for a in animals if species.rstrip("s") in ("animal", a["species"])]
 
 
-def named(animals: list[Animal], words: list[str]) -> object:
+def named_animal(animals: list[Animal], words: list[str]) -> object:
     """``next to last goat sorted by alphabetic order``, ``60 cm tall goat``."""
     sizes = [at for at, word in enumerate(words) if word in UNITS]
     if sizes:
-        who = words[0] if "that" in words else words[-1]
+        species = words[0] if "that" in words else words[-1]
         value, column = int(words[sizes[0] - 1]), UNITS[words[sizes[0]]]
-        (animal,) = [a for a in of(animals, who) if a[column] == value]
+        (animal,) = [a for a in of(animals, species) if a[column] == value]
         return animal["name"]
     by_letters = words[-1] == "order"
-    kept = words[: words.index("sorted")] if by_letters else words
-    names = [animal["name"] for animal in of(animals, kept[-1])]
+    query = words[: words.index("sorted")] if by_letters else words
+    names = [animal["name"] for animal in of(animals, query[-1])]
     names = sorted(names) if by_letters else names
-    if kept[0] in RANKS:
-        return names[RANKS.index(kept[0])]
-    return names[-2] if kept[0] == "next" else names[-1]
+    if query[0] in RANKS:
+        return names[RANKS.index(query[0])]
+    return names[-2] if query[0] == "next" else names[-1]
 
 
 def chosen(animals: list[Animal], words: list[str]) -> object:
@@ -114,14 +116,16 @@ def chosen(animals: list[Animal], words: list[str]) -> object:
                 better = animal[column].__gt__
             if sum(better(a[column]) for a in of(animals, words[-1])) == rank:
                 return animal["name"]
-    kept = of(animals, words[1])
+    matching = of(animals, words[1])
     for part in " ".join(words[3:]).split(" and "):
-        kind, _, other = part.partition(" than ")
+        kind, _, reference = part.partition(" than ")
         column = HIGH.get(kind) or LOW[kind]
-        values = [a[column] for a in animals if a["name"] == other]
-        if other == "the other ones":
-            values = [sorted((a[column] for a in kept), reverse=kind in HIGH)[1]]
+        values = [a[column] for a in animals if a["name"] == reference]
+        if reference == "the other ones":
+            values = [sorted((a[column] for a in matching), reverse=kind in HIGH)[1]]
         limit = values[0]
-        kept = [a for a in kept if (a[column] > limit if kind in HIGH else a[column] < limit)]
-    (animal,) = kept
+        matching = [
+            a for a in matching if (a[column] > limit if kind in HIGH else a[column] < limit)
+        ]
+    (animal,) = matching
     return animal["name"]

@@ -12,17 +12,17 @@ SWAP = re.compile(
 def answer(text: str) -> str:
     """The label of the thing that the person has who is asked for."""
     story, options = re.split(r"\nOptions:\n|\n选项：\n", text)
-    things = dict(re.findall(r"\((\w)\) (.+)", options))
+    labels_by_letter = dict(re.findall(r"\((\w)\) (.+)", options))
     before, after = story.split("\n")
     names = re.split(r", and |, |、|和", re.split(r" are |[一二三四五六七八九十]+人", before)[0])
-    told = re.split(r", and |, |，", re.split(r": |：", before)[1].rstrip(".。"))
-    row = {of(names, part): longest(things, part) for part in told}
-    for found in SWAP.findall(after):
-        one, two = [name for name in found if name]
-        moved: dict[str, str] = {one: two, two: one}
-        row = {name: row[moved.get(name, name)] for name in names}
-    asked = re.split(r"[.。]", after)[-1].replace("，", ", ").partition(", ")[2]
-    return f"({row[of(names, asked)]})"
+    start_texts = re.split(r", and |, |，", re.split(r": |：", before)[1].rstrip(".。"))
+    row = {of(names, part): longest(labels_by_letter, part) for part in start_texts}
+    for names_found in SWAP.findall(after):
+        giver, taker = [name for name in names_found if name]
+        swap: dict[str, str] = {giver: taker, taker: giver}
+        row = {name: row[swap.get(name, name)] for name in names}
+    final_clause = re.split(r"[.。]", after)[-1].replace("，", ", ").partition(", ")[2]
+    return f"({row[of(names, final_clause)]})"
 
 
 def of(names: list[str], part: str) -> str:
@@ -30,8 +30,9 @@ def of(names: list[str], part: str) -> str:
     return max((name for name in names if part.startswith(name)), key=len)
 
 
-def longest(things: dict[str, str], part: str) -> str:
+def longest(labels_by_letter: dict[str, str], part: str) -> str:
     """The label of the thing with which a sentence ends."""
     return max(
-        (la for la, thing in things.items() if part.endswith(thing)), key=lambda la: len(things[la])
+        (la for la, object_name in labels_by_letter.items() if part.endswith(object_name)),
+        key=lambda la: len(labels_by_letter[la]),
     )

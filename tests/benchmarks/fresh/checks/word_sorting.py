@@ -14,9 +14,9 @@ def answer(text: str) -> str:
     return " ".join(ordered)
 
 
-def before(first: str, second: str) -> bool:
+def before(left_word: str, right_word: str) -> bool:
     """Whether a word comes before another: letter by letter, a part before the whole."""
-    for one, two in zip(first, second, strict=False):
-        if one != two:
-            return ord(one) < ord(two)
-    return len(first) < len(second)
+    for left_letter, right_letter in zip(left_word, right_word, strict=False):
+        if left_letter != right_letter:
+            return ord(left_letter) < ord(right_letter)
+    return len(left_word) < len(right_word)

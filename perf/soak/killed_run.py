@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from keju.runs.journal import FILE, Records
-from perf.soak.case import Ended
+from perf.soak.case import CommandResult
 
 MARK: Final = "SOAK_MARK"
 """A word in the environment of a command, and of all that it starts."""
@@ -35,7 +35,7 @@ class Kill(NamedTuple):
     times: int = 1
 
 
-class Sitting:
+class KilledRun:
     """One run and the commands that work on it, one after the other."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Sitting:
         run: Path,
         environ: dict[str, str],
         kills: Sequence[Kill],
-        others: Callable[[], Sequence[int]] = lambda: (),
+        other_pids: Callable[[], Sequence[int]] = lambda: (),
     ) -> None:
         """`words` gives the command of a start, by its number from 0; `run` is the run's folder.
 
@@ -62,11 +62,11 @@ class Sitting:
         """Whether it is left as it is after the first kill."""
         self.mark = uuid4().hex
         self._words, self._environ = words, environ | {MARK: self.mark}
-        self._kills, self._others = sorted(kills), others
+        self._kills, self._other_pids = sorted(kills), other_pids
         self._out, self._err = run.parent / f"{run.name}.out", run.parent / f"{run.name}.err"
         self._child: subprocess.Popen[bytes] | None = None
         self._starts = self._before = self._read = self.records = 0
-        self._sent: Kill | None = None
+        self._last_kill: Kill | None = None
 
     @property
     def hard_kills(self) -> int:
@@ -76,8 +76,8 @@ class Sitting:
     @property
     def over(self) -> bool:
         """Whether there is nothing more to do: it is done, or something went wrong."""
-        left = self.abandoned and self._sent is not None and self._child is None
-        return self.document is not None or bool(self.problem) or left
+        abandoned_run = self.abandoned and self._last_kill is not None and self._child is None
+        return self.document is not None or bool(self.problem) or abandoned_run
 
     @property
     def replies(self) -> int:
@@ -90,9 +90,9 @@ class Sitting:
         if self._child is None:
             self._start()
         elif self._child.poll() is not None:
-            self._ended(self._child.returncode)
+            self._check_end(self._child.returncode)
         # Not before the command has answered something: it hears no signal before.
-        elif self._sent is None and self.records > self._before and self._is_due():
+        elif self._last_kill is None and self.records > self._before and self._is_due():
             self._kill(self._kills.pop(0))
 
     def _is_due(self) -> bool:
@@ -126,56 +126,58 @@ class Sitting:
                 stderr=err,
             )
         self._starts += 1
-        self._before, self._sent = self.records, None
+        self._before, self._last_kill = self.records, None
         if self._starts > MOST_STARTS:
             self.problem = f"started {self._starts} times, and not done"
 
     def _kill(self, kill: Kill) -> None:
         assert self._child is not None
-        self._sent = kill
+        self._last_kill = kill
         for number in range(kill.times):
             self._child.send_signal(kill.signal)
             name = signal.Signals(kill.signal).name
             self.signals[f"second {name}" if number else name] += 1
             time.sleep(0.05 if kill.times > 1 else 0)
 
-    def _ended(self, code: int) -> None:
+    def _check_end(self, code: int) -> None:
         """Judge how a command ended."""
         self._child = None
         self.ends[code] += 1
         out, err = (path.read_bytes().decode("utf-8", "replace") for path in (self._out, self._err))
-        ended = Ended(code, out, err)
-        self.problem = ended.broken or self._wrong_end(ended)
-        if not self.problem and (left := self._left()):
-            self.problem = f"still there after its end ({code}): {', '.join(left)[:300]}"
+        process = CommandResult(code, out, err)
+        self.problem = process.broken or self._wrong_end(process)
+        if not self.problem and (survivors := self._survivors()):
+            self.problem = f"still there after its end ({code}): {', '.join(survivors)[:300]}"
         if not self.problem and code == 0:
             self.document = json.loads(out)
 
-    def _left(self) -> list[str]:
+    def _survivors(self) -> list[str]:
         """What is still there when all of a command should be gone."""
         deadline = time.monotonic() + CLEARED
         while True:
-            left = [*marked(self.mark), *map(str, self._others())]
-            if not left or time.monotonic() > deadline:
-                return left
+            survivors = [*marked(self.mark), *map(str, self._other_pids())]
+            if not survivors or time.monotonic() > deadline:
+                return survivors
             time.sleep(0.05)
 
-    def _wrong_end(self, ended: Ended) -> str:
+    def _wrong_end(self, process: CommandResult) -> str:
         """What is wrong with an exit code; empty if it is documented for what was done."""
-        last = ended.err.strip()[-300:]
-        if any(word in ended.err for word in NEVER_MEANT):
-            return f"not meant for a user: {last}"
-        if ended.code in (0, INCOMPLETE):
+        last_words = process.err.strip()[-300:]
+        if any(word in process.err for word in NEVER_MEANT):
+            return f"not meant for a user: {last_words}"
+        if process.code in (0, INCOMPLETE):
             return ""  # it was done, or has to be resumed
-        if ended.code == NOT_READY and _error_code(ended.out) in PASSING:
+        if process.code == NOT_READY and _error_code(process.out) in PASSING:
             return ""
-        sent, expected = self._sent, None
-        if sent is not None:
-            late = ended.code == -sent.signal and _is_whole(ended.out)
+        last_kill, expected = self._last_kill, None
+        if last_kill is not None:
+            late = process.code == -last_kill.signal and _is_whole(process.out)
             # All was printed when the signal came: what is left is to end, by whatever means.
-            gone = sent.signal == signal.SIGKILL or late
-            expected = -sent.signal if gone else INTERRUPTED
-        return "" if ended.code == expected else f"exit {ended.code}, not {expected}: {last}"
+            dies_of_signal = last_kill.signal == signal.SIGKILL or late
+            expected = -last_kill.signal if dies_of_signal else INTERRUPTED
+        return (
+            "" if process.code == expected else f"exit {process.code}, not {expected}: {last_words}"
+        )
 
 
 def _error_code(out: str) -> str:
@@ -195,13 +197,13 @@ def _is_whole(out: str) -> bool:
 
 def marked(mark: str) -> list[str]:
     """The commands of the processes that have a word in their environment, but for this one."""
-    found = []
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             around = (process / "environ").read_bytes()
             if int(process.name) != os.getpid() and mark.encode() in around:
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ")
-                found.append(command.decode("utf-8", "replace"))
+                commands.append(command.decode("utf-8", "replace"))
         except OSError:
             continue  # gone in the meantime, or another user's
-    return found
+    return commands
