@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from keju.answers.decision import PLAIN_LEAD_INS, StatementSpan, find_correction
 from keju.answers.kinds import AnswerKind
 from keju.answers.options import echoes_options, is_longer, is_other_prose
+from keju.answers.phrases import load_pattern, load_phrase
 from keju.answers.segments import (
     DRESSING,
     AnswerStatement,
@@ -179,10 +180,7 @@ def _is_announced_next(line: str, following_text: str, end: int, first_span: Sta
     return len(between) <= 6 or between.lower() in PLAIN_LEAD_INS
 
 
-# The options after a separate answer: a blank line, then `A. ` and the next line `B. `.
-_LIST_APART = re.compile(
-    r"\s*\n[ \t]*\n[^A]*?[(\[*-]{0,3}A[)\].:、][^\n]*\n[ \t]*[(\[*-]{0,3}B[)\].:、]"
-)
+_LIST_APART = load_pattern("list_apart")
 
 
 def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
@@ -229,12 +227,7 @@ def find_sentence_answer(text: str, kind: AnswerKind, sample: Sample) -> str | N
     return None if value and find_correction(text[sentence_end:]) else value
 
 
-# `The best argument is:`, `I would recommend:`, `最接近的是：`: the end of a line before its
-# completion in the next line.
-_INTRODUCES = re.compile(
-    r"(?:is|are|was|were|be|with|say|choose|pick|select|recommend|suggest|conclude|是|为|选择?)"
-    r"[ *_]*+[:：][ \t*_]*+\Z",
-)
+_INTRODUCES = load_pattern("introduces")
 _LONGEST_COLON = 24
 """The longest match of `_INTRODUCES`, in characters."""
 
@@ -267,38 +260,10 @@ def find_introduced_option(text: str, kind: AnswerKind, sample: Sample) -> str |
 
 # `### `, `=> `, `∴`, `✅ `: signs before the answer of a last line.
 _HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴|[✅✔✓☑]\ufe0f?)\s*+")
-# `So, `, `In conclusion: `, `We can conclude that `.
-OPENING = (
-    r"(?:(?:so|therefore|thus|hence|consequently|finally|overall|ultimately|in conclusion"
-    r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b"
-    r"[,:]?\s{1,3})"
-)
-# `Maybe `, `I think it is `, `It might be: `; `可能是`, `我认为是`: a guess follows.
-_GUESS = re.compile(
-    rf"{OPENING}{{0,2}}(?:(?:maybe|perhaps|possibly|probably|likely|most likely|I(?: would|['’]d)?"
-    r" (?:think|guess|believe|say|suppose)(?: that)?)[,:]?\s)?"
-    r"(?:(?:it|this|that)(?:['’]s| is| was| (?:may|might|could|would|should|must)(?: well| still)?"
-    r" be)(?: probably| likely| perhaps| maybe)?:?\s)?"
-    r"(?:我(?:认为|觉得|猜)?)?(?:可能|也许|或许|大概|应该|估计)?[是为]?",
-    re.IGNORECASE,
-)
-# A noun that announces the result, up to the answer: `Total: `, `The sorted list is `, `Result =`;
-# not `The total weight is`.
-_RESULT_NOUN = re.compile(
-    rf"{OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"
-    r"(?:result|total|output|conclusion|verdict|decision|count|sum|value|solution|choice"
-    r"|selection|evaluation|(?<=sorted )list|words|order|sequence|sorted|number)"
-    r"(?: (?:list|count|order|words|number|value|sequence|of (?:the )?(?:list|words|expression)))?"
-    r"[*_]*+\s{0,2}(?:[:：=]|is\b:?|are\b:?|[-–—]\s)[*_]*+",
-    re.IGNORECASE,
-)
-# `So the number of red things is `, `The whole expression evaluates to`.
-_COUNT_PHRASE = re.compile(
-    rf"{OPENING}{{0,2}}(?:the )?(?:total )?number of [a-z ]{{1,40}}? is\b:?|"
-    rf"{OPENING}{{0,2}}(?:the )?(?:whole |entire |given |final )?expression "
-    r"(?:is|evaluates to|simplifies to|equals|is equal to)\b:?",
-    re.IGNORECASE,
-)
+OPENING = load_phrase("opening")
+_GUESS = load_pattern("guess")
+_RESULT_NOUN = load_pattern("result_noun")
+_COUNT_PHRASE = load_pattern("count_phrase")
 
 
 def find_final_answer(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> str | None:

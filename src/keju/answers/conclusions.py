@@ -49,6 +49,7 @@ from keju.answers.option_mentions import (
     judge_options,
 )
 from keju.answers.options import normalise_formulas
+from keju.answers.phrases import load_pattern, load_words
 from keju.answers.segments import Conclusion
 from keju.answers.sentences import (
     BRIEF,
@@ -63,43 +64,13 @@ from keju.answers.sentences import (
 )
 from keju.types import Sample
 
-# `The answer is not listed`, `none of the options`; `选项中没有`: no option is the answer.
-_NOT_LISTED = re.compile(
-    r"\bnot (?:listed|among (?:the|these|any)|(?:in|one of) (?:the|these) (?:list|options|choices"
-    r"|listed|given)|given as|an option)\b"
-    r"|\bnone of (?:the|these)\b|\bno (?:option|choice)\b|\b(?:all|both) (?:of the |the )?options\b"
-    r"|\bd(?:o|oes|id)(?: not|n[’']t) (?:match|equal|appear|correspond|answer)\b"
-    r"|选项[^。\n]{0,8}(?:没有|无)|没有[^。\n]{0,6}选项|都没有|都不(?:对|是|符合|正确)",
-    re.IGNORECASE,
-)
+_NOT_LISTED = load_pattern("not_listed")
 # `(Chloroplasts are not listed.)`
 _ASIDE = re.compile(r"\([A-Z][^()]{15,}[.!]\)")
-_PLACES = (
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-)  # fmt: skip
-# `the second option`, `go with the first one`, `第三个选项`; `是第二项。`, not a term of a series.
-_ORDINAL = re.compile(
-    rf"\b[Tt]he ({'|'.join(_PLACES)}|last) (?:listed )?(?:option|choice|alternative)\b"
-    rf"|(?:(?<=with )|(?<=choose )|(?<=pick )|(?<=select ))the ({'|'.join(_PLACES)}|last) one\b"
-    r"|第([一二三四五六七八九十])个?选项|最后一个选项"
-    r"|(?<=[是选])(?:第([一二三四五六七八九十])|最后一)项(?=[。,，;；]|\Z)"
-)
-# Words that choose, anywhere near the end: `I would recommend`, `I'd go with`, `the closest`,
-# `the only possible`; `应选`, `最符合`.
-_CHOOSES = re.compile(
-    r"\b(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| have to| had to)?"
-    r"(?: therefore| probably| likely)? (?:choose|pick|select|take|recommend|suggest|say|answer|go"
-    r"|lean|settle|guess|conclude)\b|\b(?:going|go|went|stick) with\b"
-    r"|\b(?:best|closest|nearest|only|likeliest|right|correct|odd one|most \w+|final)\b"
-    r"|\bleaves\b|\bleft with\b|\bmust be\b|\bmatch(?:es)?\b|\bcorrespond\w*\b|[→⇒∴]|=>|->"
-    r"|选|最|只有|只能|应该?是|当选|符合|剩下|错误的|不正确的|正确的|倾向|认为|觉得",
-    re.IGNORECASE,
-)
-# Words that exclude all other options: `the only possible`, `the closest`, `I would recommend`.
-_DECIDES = re.compile(
-    r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
-    re.IGNORECASE,
-)
+_PLACES = load_words("ordinals")
+_ORDINAL = load_pattern("ordinal")
+_CHOOSES = load_pattern("chooses")
+_DECIDES = load_pattern("decides")
 _HEADING = 10
 """The characters at the beginning of a line that may contain the label of its list item."""
 _LEAST_LINES = 2
@@ -208,12 +179,7 @@ class _ReplyForm(NamedTuple):
     """Whether the reply is long and breaks off. Then only a discussion of all options counts."""
 
 
-# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the
-# requested answer format.
-_FORM = re.compile(
-    r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?"
-    r"|[^.。\n]*? of the following format: ?['\"][^'\"\n]*+['\"]?"
-)
+_FORM = load_pattern("requested_form")
 # `A. A.D.A`: only labels.
 _ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 # `B选项正确`, `C is right`: a verdict that ends a reply without a full stop.
@@ -500,11 +466,7 @@ def _is_firm(sentence: str, last_mention: OptionMention) -> bool:
     return not last_mention.is_text or _IS.search(sentence, 0, last_mention.start) is not None
 
 
-# `It might be the `: before an option at the end of a sentence.
-_MAY_BE = re.compile(
-    r"(?:\b(?:may|might|could|should|must)(?: well| still)? be|可能是|也许是)[\s*_\"“]*"
-    r"(?:the |an? )?\Z"
-)
+_MAY_BE = load_pattern("may_be")
 
 
 def _is_only_one(

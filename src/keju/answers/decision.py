@@ -26,8 +26,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from keju.answers.phrases import load_pattern, load_phrase, load_words
 from keju.answers.segments import AMBIGUOUS, AnswerStatement
-from keju.answers.sentences import UNLESS_FORCED, has_chinese
+from keju.answers.sentences import has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 
@@ -44,84 +45,12 @@ PLAIN_LEAD_INS = frozenset(
 )
 """The usual texts before a marker. Any other text is checked with patterns."""
 
-# ` the final correct `: words between a denial and its marker, up to the marker.
-_WORDS_BEFORE_MARKER = (
-    r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
-    r"|good)\b)*+[\s*_]*+\Z"
-)
-# `not`, `don't`, `doubt`; not `no doubt`, `without a doubt`.
-_NEGATION = (
-    r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|\bden(?:y|ies)"
-    r"|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3})"
-)
-# ` is it true`, in `not is it true that the answer is`.
-_WORDS_AFTER_NEGATION = (
-    r"(?:\s+(?:it|is|was|be|to|the|a|my|our|case|true|correct|right|certain|sure|clear|evident"
-    r"|obvious|likely|possible|plausible|think|believe|say|mean|claim|agree|suggest|conclude"
-    r"|expect|feel|know|convinced|necessarily|really|at|all|opinion|view|can|we|i|said)\b)*+"
-)
-# ` really think`, in `not really think the answer is`.
-_NEGATED_SPEECH = (
-    r"(?:\s+(?:really|necessarily|to|be)\b)*+\s+(?:think|believe|say|mean|claim|agree|suggest"
-    r"|conclude|expect|feel|know|sure|certain|convinced|saying|thinking)"
-)
-# The answer of another person: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
-OTHER_PEOPLE = (
-    r"\b(?:one|some|others?|you|people|many|most|students?|someone|somebody|readers?|critics?)"
-    r"(?: (?:people|readers|students|of us))? (?:might|may|could|would|will|often|tend to)\b"
-    r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
-    r"|authors)\b"
-    r"|(?:很多|不少|许多|有些?|有的|部分|某些|大多数?)(?:人|同学|考生|学生|读者)|考生|同学们?"
-    r"|易错|(?<!错)误选|误以为"
-    r"|容易(?:错|误|选|认为|混淆)|易误"
-)
-# Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
-# the`; `if it were the`; `我不认为正确`, `如果`; `不应该`, `无法直接`. Not `it is not D, so the`.
-_DENIAL = re.compile(
-    rf"{_NEGATION}{_WORDS_AFTER_NEGATION}\s+that{_WORDS_BEFORE_MARKER}|{_NEGATION}{_NEGATED_SPEECH}{_WORDS_BEFORE_MARKER}|{_NEGATION}(?:\s+necessarily)?{_WORDS_BEFORE_MARKER}"
-    rf"|\b(?:wrong|incorrect|false|untrue|invalid|no)\s+(?:final\s+)?\Z"
-    rf"|\b(?:wrong|incorrect|false|untrue|unlikely|impossible|implausible|doubtful)"
-    rf"(?:\s+to\s+\w{{1,10}})?\s+that{_WORDS_BEFORE_MARKER}"
-    rf"|\bif the answer\b[^.]*\band{_WORDS_BEFORE_MARKER}"
-    rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
-    rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_WORDS_BEFORE_MARKER}"
-    rf"|(?:{OTHER_PEOPLE})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer"
-    rf"|pick|choose"
-    r"|conclude))?(?: that)?(?: the)?(?: \w+)?\s?\Z"
-    rf"|(?:如果|假如|倘若|假若|要是|假设|(?<![一-龥])若(?!干))[^。;；\n]*?(?:那么?|则|就|会|可能"
-    rf"|应该?)?"
-    r"(?:会|可|应|得到|得出)*\Z(?<!所以)(?<!因此)(?<!故)"
-    r"|(?:很多|不少|许多|有些?|有的|部分|某些)(?:人|同学|考生|学生|读者)[^。,，;；\n]{0,8}\Z"
-    r"|(?:误以为|容易|易|错误地|不小心)(?:会|被|误|错)?\Z"
-    r"|(?:不认为|不觉得|不是说|并不是|并非|不能说|不代表|不意味着|不等于|未必|是否|如果|假如"
-    r"|假设|倘若"
-    r"|怀疑|难道|错误的?|不正确的?)[^。,，;；!！?？\n]{0,6}\Z"
-    r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
-    re.IGNORECASE,
-)
-# A part of every English match of `_DENIAL` in lower case; quicker to find than a pattern. The
-# `no` also covers `not`, `cannot` and `nor`.
-_DENIAL_STEMS = (
-    "no", "never", "n't", "hardly", "neither", "den", "doubt", "wrong", "incorrect", "false",
-    "untrue", "invalid", "unlikely", "impossible", "implausible", "if", "whether", "unless",
-    "suppos", "assum", "imagine", "might", "may", "could", "would", "will", "often", "tend to",
-    "students", "people", "readers", "candidates", "sources", "textbooks", "authors",
-)  # fmt: skip
-# `otherwise `, `or maybe the `; `否则`, `要么，`. Not `for the `.
-_ALTERNATIVE = re.compile(
-    rf"\b(?:or|otherwise|alternatively),?(?:\s+(?:else|maybe|perhaps|possibly|even|that)\b)*+"
-    rf"{_WORDS_BEFORE_MARKER}|(?:否则|或者|要么)[,，]?\s?\Z",
-    re.IGNORECASE,
-)
+_DENIAL = load_pattern("denial")
+_DENIAL_STEMS = load_words("denial_stems")
+_ALTERNATIVE = load_pattern("alternative")
 
 
-SUPPOSES = re.compile(
-    rf"\b(?:if{UNLESS_FORCED}|unless|suppos(?:e|ing)|assuming"
-    r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
-    rf"|(?<![一-龥])若(?!干)|{OTHER_PEOPLE}",
-    re.IGNORECASE,
-)
-"""Words of a supposition, or of an opinion of other people."""
+SUPPOSES = load_pattern("supposes")
 
 
 # `answer would be`, after `if it were so, the`.
@@ -204,80 +133,20 @@ def _find_markers(text: str) -> list[int]:
 LinkStrength = Literal["either", "joined", "apart"]
 """An alternative answer, an additional answer, or a following text that may be a remark."""
 
-# Words that join two answers: `A or B`, `A 以及 B`; not the `or` of `for`.
-_LINK_WORDS = (
-    r"(?<![A-Za-z])(?:and/or|or|and|nor|even|maybe|perhaps|possibly|probably|potentially|also"
-    r"|then|but|yet"
-    r"|alternatively|either|both|else|otherwise|vs|versus|plus|through|to|as well as|followed by"
-    r"|it could be|could be|might be|it is|rather)\b"
-    r"|或者是?|或是|抑或|或|和|以及|与|與|及|还是|還是|也可能是?|也许是?|可能是?|甚至是?"
-)
-LINK = re.compile(
-    rf"(?:[\s*_`$\"'”’)\].}}/&+|,、，;；:：~～\-–—→⇒>=。]|\(\s?(?=(?:or|and|maybe|perhaps|possibly"
-    rf"|alternatively|also)\b)|{_LINK_WORDS})*+",
-    re.IGNORECASE,
-)
-"""The text between two joined answers, ``) or maybe (``. It also matches an empty text."""
+_LINK_WORDS = load_phrase("link_words")
+LINK = load_pattern("link")
 
-# `or maybe`, `/`, `还是`: one of the two; not `and`.
-_EITHER = re.compile(
-    r"\b(?:or|else|otherwise|alternatively|maybe|perhaps|possibly|probably|vs|versus|either"
-    r"|could be|might be)\b|[或/|~～]|还是|還是|可能|也许",
-    re.IGNORECASE,
-)
+_EITHER = load_pattern("either")
 # `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
 _JOINT = re.compile(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
 
-COMPLETE_ANSWER_END = re.compile(
-    r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
-)
-"""The text after a complete answer: ``.``, ``, or``, `` because``; not `` is too``."""
+COMPLETE_ANSWER_END = load_pattern("complete_answer_end")
 
-NEGATIVE = re.compile(
-    r"[\s*_`\"'”’)\]]*+(?:,\s?)?"
-    r"(?:(?:which |that )?(?:is|was|are|were|be|would be|seems|looks)\b\s?"
-    r"(?:(?:also|both|all|clearly|simply|just|therefore|obviously|definitely|the)\s)*+"
-    r"(?:not\b|never\b|n[’']t|incorrect|wrong|false\b|invalid|impossible"
-    r"|implausible|unlikely|ruled out|eliminated|excluded|too\b|out\b|contradict|inconsistent)"
-    r"|(?:is|was|are|were|do|does|did|can|could|would)n[’']t\b|cannot\b|can[’']t\b"
-    r"|(?:do|does|did|can|could|would) not\b|fails?\b|contradicts?\b|violates?\b"
-    r"|only (?:if|when)\b|(?:似乎|看似|好像|貌似)(?!是?正确)"
-    r"|(?:选?项)?\s?是?[也都均皆]?(?:不(?!(?:是|选择?)\s?(?:选项)?\s?[(\[]?[A-Z](?![A-Z]))"
-    r"|错|误|排除|矛盾))",
-    re.IGNORECASE,
-)
-"""The text after an answer that calls it wrong: `` is wrong``, ``项错误``.
+NEGATIVE = load_pattern("negative")
 
-``B不是C`` calls C wrong and not B.
-"""
-
-# The end of `B rather than the option (`, `B，而不是`; not of `B is no more than a guess, so`.
-REJECTS = re.compile(
-    r"(?:\b(?:not|never|neither|nor|no|than|unlike|except|excluding|without|against"
-    r"|instead of|opposed to|compared (?:to|with)|over|eliminat\w{1,4}|exclud\w{1,4}"
-    r"|reject\w{0,3}|rul\w{1,3} out|discard\w{0,3})|n[’']t|不是|而非|并非|不选|排除|而不)"
-    r"(?:\s+(?:the|an?|any|of|both|either|with|be|for|option|choice|options|answer)\b)*"
-    r"(?:选项)?[\s(*]*\Z",
-    re.IGNORECASE,
-)
-"""The end of the text before another answer that is rejected."""
-# `since`, `due`, `因为`; not `as well`, `in which case`, `而且`.
-EXPLAINS = re.compile(
-    r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where"
-    r"|so|thus|therefore|making|leaving|meaning|after|by"
-    r"|(?<!well )(?<!much )(?<!likely )as(?! (?:well|much|likely)\b))\b"
-    r"|因为|由于|因此|所以|而(?!且)",
-    re.IGNORECASE,
-)
-"""The beginning of a reason. Options that are named after it are only discussed."""
-# The end of `C if it rains, otherwise the answer is (`; not of `C, or (`, which `LINK` matches.
-OFFERS = re.compile(
-    r"\b(?:or else|otherwise|alternatively|or maybe|or perhaps|or possibly|or even|in which case)\b"
-    r"[\s,:]*(?:it (?:is|would be|could be) |the (?:correct )?answer (?:is|would be) )?"
-    r"(?:the |an? )?(?:option |choice )?[\s*(\[]*\Z",
-    re.IGNORECASE,
-)
-"""The end of the text before another answer that is offered."""
+REJECTS = load_pattern("rejects")
+EXPLAINS = load_pattern("explains")
+OFFERS = load_pattern("offers")
 # `. `, `?"`, `。`; not the point of `3.5` or of `A vs. B`.
 SENTENCE_END = re.compile(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！？；\n]")
 """The end of a sentence, and of its statement about an answer."""
@@ -329,43 +198,9 @@ Relation = Literal["corrected", "beside", "run-on"]
 _CORRECTION_REACH = 1500
 """The number of characters after an answer, and before the next, searched for a correction."""
 
-# Anywhere between two answers: `Wait`, `let me double-check`, `I made a mistake`, `that is not
-# right`, `on second thought`, `my revised answer`; `更正`, `不对`, `重新`, `再想想`.
-CORRECTION = re.compile(
-    r"\b(?:(?<!-)wait|hm{2,}|oops|correction|scratch that|typo|apolog\w{2,6}|sorry|misread"
-    r"|mistaken(?:ly)?"
-    r"|on (?:second thoughts?|(?:further|closer|more careful)? ?(?:reflection|inspection|review"
-    r"|examination))"
-    r"|(?:re-?|double[- ])(?:check|consider|evaluat|examin|calculat|comput|read|think|visit|assess"
-    r"|verif)\w{0,4}|let(?:['’]s| me| us) (?:verify|check|correct|fix|try again|start over|redo)"
-    r"|(?:a|my|the) (?:mistake|slip)\b|(?:my|an) error\b"
-    r"|(?:that|this|it)(?:['’]s| is| was|'s) (?:not"
-    r" (?:right|correct|true|it\b)|wrong|incorrect)|(?:chang|revis|correct|updat"
-    r"|fix)\w{1,3} (?:my|the)"
-    r" (?:final )?(?:answer|choice)|(?:corrected|revised|updated|new) (?:final )?answer"
-    r"|instead of (?:\(?[A-Z]\)?|my))\b"
-    r"|\bhold on\b|\btake that back\b|\bI['’]d rather\b"
-    r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?(?:[,.:;!—–]|-(?!\w)))"
-    r"|其实|哦不|回头检查|弄混|反思|复核|复查|核对一|判断有误|想错"
-    r"|等等|等一下|(?<![A-Z项法述都也])不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|推翻|我(?:刚才"
-    r"|之前)?(?:算|看|弄|搞|写)?错"
-    r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:一?想|看|分析)",
-    re.IGNORECASE,
-)
-# Every English match of `CORRECTION` contains one of these in lower case. They are quicker to find
-# than the pattern.
-_CORRECTION_STEMS = (
-    "wait", "hmm", "oops", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
-    "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
-    "reeval", "reexam", "recalc", "recomp", "reread", "rethink", "revis", "reass", "reverif",
-    "double", "verify", "try again", "start over", "redo", "error", "slip", "not right", "not true",
-    "not it", "wrong", "chang", "updat", "fix", "new answer", "new final", "instead of", "hold on",
-    "take that back", "d rather", "actually",
-)  # fmt: skip
-_CORRECT_STEMS = (
-    "orrection", "s correct", "me correct", "not correct", "incorrect", "corrected", "correcting",
-)  # fmt: skip
-"""More of these stems, all with `orrect` in them."""
+CORRECTION = load_pattern("correction")
+_CORRECTION_STEMS = load_words("correction_stems")
+_CORRECT_STEMS = load_words("correct_stems")
 # `no,`, `no -`: a refusal at the beginning of a correction; not the `no` of `not`.
 _NO_SIGN = re.compile(r"no ?[,.:;!—–-]")
 
@@ -421,34 +256,15 @@ def _find_correction_stems(lowercase_text: str) -> list[int]:
     return sorted(places)
 
 
-# Directly after the sentence of an answer: `. However, `, `. But since`; `。但是`.
-_HOWEVER = re.compile(
-    r"[^\n.。]{0,80}[.。]?\s*+(?:however|but|yet)\b|[^\n。]{0,40}[。,，]\s*但是?", re.I
-)
-# Before a marker: `at first I thought that the`; `一开始以为`.
-_TENTATIVE = re.compile(
-    r"\b(?:at first|at first glance|initial(?:ly)?|preliminary|first thought|first guess"
-    r"|tentative(?:ly)?"
-    r"|previous(?:ly)?|original(?:ly)?)\b|一开始|起初|最初|初步|原来|原本|乍一看",
-    re.IGNORECASE,
-)
-# Before a marker: `My final `, `In conclusion, the `; `最终`, `综上所述，`, `得出结论。`.
-_FINAL_WORDING = re.compile(
-    r"\bfinal(?:ly)?\b[^\n.]{0,12}\Z|\b(?:in conclusion|to conclude|in summary)\b[^\n.]{0,20}\Z"
-    r"|最终[^\n。]{0,4}\Z|(?:综上|总之|结论)[^\n。]{0,8}[。,，]?\s{0,2}\Z",
-    re.IGNORECASE,
-)
+_HOWEVER = load_pattern("however")
+_TENTATIVE = load_pattern("tentative")
+_FINAL_WORDING = load_pattern("final_wording")
 # `所以选择`: a conclusion, before a loop of `选择`.
 _CONCLUDING_WORD = re.compile(r"所以|因此|综上|故")
 _CONTEXT_LENGTH = 60
 """The number of characters before a marker that belong to it."""
 
-# `(a) `, `a) `, `Part 1`, `(i)`; then `(b) `, `Part 2`, `(ii)`; `第二问`.
-_PART = re.compile(
-    r"(?:^|(?<=[\s.;:,)]))(?:\(?(?:[b-h]|ii|iii|iv|[2-9])\)\s|[Pp]art \(?(?:[b-hB-H]|[2-9]|II)\b"
-    r"|(?:second|third|next|other) (?:question|part|blank|statement)\b)|第[二三四2-4](?:问|空"
-    r"|小题)|[(（][2-4二三四][)）]"
-)
+_PART = load_pattern("next_part")
 _FIRST_PART = re.compile(
     r"(?:^|[\s.(（])(?:\(?(?:a|i|1)\)|[Pp]art \(?[aA1I])|第[一1](?:问|空|小题)|[(（][1一][)）]"
 )

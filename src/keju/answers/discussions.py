@@ -23,37 +23,19 @@ from keju.answers.option_mentions import (
     is_supposition,
 )
 from keju.answers.options import normalise_formulas, option_texts, plain_text
+from keju.answers.phrases import load_pattern, load_words
 from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
 
-# The option is called the answer, even if it is also called wrong: `不准确,符合题意,当选`.
-CHOSEN = re.compile(
-    r"(?<![不非])(?:当选|符合题[意目干]|为答案|是答案|正确答案|的答案|正确选项|应选)"
-    r"|\b(?:is|as) (?:therefore |thus |hence )?(?:my|the|our) (?:\w+ )?(?:answer|choice|pick"
-    r"|exception|odd one)\b|\bthe (?:exception|odd one out) is\b",
-    re.IGNORECASE,
-)
+CHOSEN = load_pattern("chosen")
 # `not`, `doubt`; `不`: words that deny that an option is the answer.
 _DENIES_CHOICE = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
 # `(A) ✗ (B) ✓`: options and marks in a line.
 MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
-# `| B | 2.5 Mly | ✓ |`, `❌ A – phagocyte`, `B. 长江——太平洋，√`: a line with a mark at one end.
-MARKED_ROW = re.compile(
-    r"(?m:^[\s|*-]*[(\[]?([A-Z])[)\].:、]{0,2}\s*[|—–:：-][^\n✓✔✅☑√✗✘❌×]*(?:([✓✔✅☑√])|[✗✘❌×])[\s|]*$)"
-)
-# The last cell of a table's row: `| yes |`.
-_CELL = re.compile(
-    r"[|:：)–—-]\s*(?:(yes|true|是|对)|(?:no|false|否|错))[\s|.。]*\Z", re.IGNORECASE
-)
-# The beginning of a reason in a remark: `, because`, ` since`, `, but`; `,因为`.
-_REASON = re.compile(
-    r"[,，;；]|\b(?:because|since|as it|as the|but|so that|which|and)\b|因为|由于|但", re.IGNORECASE
-)
-# A line that discusses one option: `(A) text - remark`, `- **Option B**: `, `选项C,`, `C选项,`.
-_ITEM = re.compile(
-    r"[\s\-•*|>#✓✔✅✗✘❌√×☑️\d.]*+(?:[Oo]ption |[Cc]hoice |[Ss]tatement |(?:对于|关于)?选项 ?)?"
-    r"[(\[*\"“]{0,3}([A-Z])(?:[)\].:、*|：]| ?选?项|\s*[-–—✓✔✅✗✘❌√|]|(?=[,，]))"
-)
+MARKED_ROW = load_pattern("marked_row")
+_CELL = load_pattern("table_cell")
+_REASON = load_pattern("remark_reason")
+_ITEM = load_pattern("list_item")
 
 
 # `选项C,`, `对于D选项,`: a sentence inside a line that turns to another option.
@@ -125,10 +107,7 @@ class Verdicts(NamedTuple):
     """The labels of all discussed options."""
 
 
-# `Which statement is sarcastic?`, `which of these is a humorous edit of`: the requested property.
-_REQUESTED_PROPERTY = re.compile(
-    r"\bwhich (?:\w+ ){0,4}?(?:is|are|has|have|was|were) ([^?:.\n]{3,60})", re.IGNORECASE
-)
+_REQUESTED_PROPERTY = load_pattern("requested_property")
 LONG_WORD = re.compile(r"[A-Za-z]{4,}")
 
 
@@ -179,19 +158,8 @@ def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
     return verdicts
 
 
-# `This option`, `It`, `The statement`; `该项`, or a heading before a dash: a remark on the item.
-_ABOUT_ITEM = re.compile(
-    r"[\s\-•*|>✓✔✅✗✘❌√×☑️]*(?:(?:so|therefore|thus|hence),? )?(?:this|it|that|the (?:option"
-    r"|statement|sentence|choice)|option|choice|correct|incorrect|true|false|right|wrong|not )"
-    r"|[\s\-•*]*(?:该|此|这|本|说法|表述|正确|错误|不)|[^.]{0,300}?(?:[-–—:：|]|[✗✘❌×✓✔✅√])",
-    re.IGNORECASE,
-)
-# `incorrect`, `ruled out`, `✗`; `错误`: words that call an option wrong by themselves.
-_CALLS_WRONG = re.compile(
-    r"\bincorrect|\bwrong|\bfalse\b|eliminat|\bruled? out|\binvalid|\buntrue|\binaccurate"
-    r"|[✗✘❌×]|错|误|排除|不正确|不符合|不对|不成立",
-    re.IGNORECASE,
-)
+_ABOUT_ITEM = load_pattern("about_item")
+_CALLS_WRONG = load_pattern("calls_wrong")
 
 
 def _is_wrong(clause: str, requested_words: frozenset[str], *, is_direct: bool) -> bool:
@@ -265,11 +233,7 @@ def may_call_right(text: str, sample: Sample) -> bool:
     return bool(RIGHT.search(text) or _CELLS.search(text))
 
 
-_RIGHT_STEMS = (
-    "correct", "right", "best", "likely", "accurate", "appropriate", "suitable", "the answer",
-    "true", "yes",
-)  # fmt: skip
-"""A part of each English match of `RIGHT` and `_CELLS`; quicker to find than a pattern."""
+_RIGHT_STEMS = load_words("right_stems")
 _CHOSEN_STEMS = ("answer", "choice", "pick", "exception", "odd one")
 """A part of each English match of `CHOSEN`."""
 

@@ -9,44 +9,17 @@ Sources of the rules: GPT-4 (Chinese), hand-written replies.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from keju.answers.discussions import Sentence, collect_verdicts
 from keju.answers.option_mentions import find_mentions, is_supposition, judge_options
 from keju.answers.options import normalise_formulas
+from keju.answers.phrases import load_pattern
 from keju.types import Sample
 
-# A label: `(B)`, `B 项`, `option B`; the letter is a group.
-_LABEL_ZH = r"[\s*\"“(]*(?:选项 ?)?([A-Z])(?![A-Za-z0-9])"
-_LABEL = r"[\s*\"“(]*(?:option |statement |choice )?[(\[]?([A-Z])(?![A-Za-z0-9'’])"
-# `要选的错误表述是 B`, `该选的是 B 项`, `应选 B`; `the statement to choose is B`,
-# `makes (B) the one to pick`.
-_TO_CHOOSE = re.compile(
-    rf"(?:要|应该?|该|须|需要?|所)选(?:择|出)?的[^,，。;；]{{0,12}}?(?<!不)[是为]{_LABEL_ZH}"
-    rf"|\b(?:one|option|answer|statement|choice|letter) (?:that )?(?:to|we|I|you)"
-    rf"(?: (?:should|must|have to|need to|want to|be))?"
-    rf" (?:choose|pick|select|mark|chosen|picked|selected)(?: here)? is{_LABEL}"
-    r"|\b(?:makes?|making|leaves?|leaving)[\s*\"“(]*(?:option )?[(\[]?([A-Z])[)\]]? (?:as )?the"
-    r" (?:one|answer|option|exception|odd one|false|wrong|incorrect|correct)\b",
-)
-# `错误的表述是 C`, `不正确的是C`, not `错误答案是C`; `the statement that is not true is (C)`, `the
-# false one is C`.
-_WRONG_ONE = re.compile(
-    rf"(?:错误|不正确|有误|不属于|不符合)(?!的?答案)[^,，。;；]{{0,12}}?(?<!不)[是为:：]{_LABEL_ZH}"
-    rf"|\b(?:false|wrong|incorrect|untrue) (?:statement|one|option|claim|choice)"
-    rf"(?: [a-z]+){{0,3}} is{_LABEL}"
-    rf"|\b(?:statement|one|option|claim)s? (?:that|which) (?:is|are) (?:not (?:true|correct|right)"
-    rf"|false|wrong|incorrect|untrue) is{_LABEL}"
-)
-# `That leaves only one.`, `leaving a single option`; `只剩一个`, `剩下最后一项`.
-_LEAVES_ONE = re.compile(
-    r"\b(?:leaves?|leaving|left with|remains?|is left)(?: us| me)?(?: with)?"
-    r"(?: only| just| exactly)? (?:one\b(?! of)|a single\b|the last\b)"
-    r"|\b(?:only|just) one (?:option |choice |answer )?(?:is left|remains)\b"
-    r"|(?:只|仅)剩下?了?(?:最后)?一[个项]|剩下(?:最后)?一[个项]",
-    re.IGNORECASE,
-)
+_TO_CHOOSE = load_pattern("to_choose")
+_WRONG_ONE = load_pattern("wrong_one")
+_LEAVES_ONE = load_pattern("leaves_one")
 
 _ONE_LEFT = (" one", "a single", "the last", "剩")
 """A part of each match of `_LEAVES_ONE`; quicker to find than a pattern."""

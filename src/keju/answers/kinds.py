@@ -15,7 +15,6 @@ from keju.answers.conclusions import find_conclusion
 from keju.answers.decision import COMPLETE_ANSWER_END, LINK, is_second_answer, link_strength
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
-    NUMBER_WORDS,
     ParsedNumber,
     find_numbers,
     is_same_number,
@@ -25,6 +24,7 @@ from keju.answers.numbers import (
     plain_numerals,
 )
 from keju.answers.options import option_by_text, plain_option_text
+from keju.answers.phrases import load_pattern, load_words
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -134,41 +134,20 @@ _IN_BRACKETS = {
     f"({c}){end}": AnswerStatement(c) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")
 }
 """The most frequent statements: ``(B).``"""
-# A label and its reason: `D。因为`, `B: since`, `**C** — because`.
-_WITH_REASON = re.compile(
-    r"\W{0,4}([A-Z])[)\]*]{0,3}\s?(?:[.。:：,，、;—–-]\W{0,4})?"
-    r"(?:because|since|the reason|reason|explanation|因为|由于|理由|解析|原因)",
-    re.IGNORECASE,
-)
+_WITH_REASON = load_pattern("with_reason")
 
 
 # A label in brackets and a text, `(C) Belle and Sebastian`: the label counts, even if the text
 # belongs to another option.
 _LABEL_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
-# Signs of a text of more than a few words: ` is wrong`, ` fails.`, `, (B)`.
-_IS_SENTENCE = re.compile(
-    r"[.?!。]\Z|[(\[][A-Z][)\]]|\b(?:is|are|was|were|not|cannot|can|does|do|did|would|because"
-    r"|since|answer|option|choice)\b|n[’']t\b|(?:\S+\s+){8}",
-    re.IGNORECASE,
-)
+_IS_SENTENCE = load_pattern("sentence_sign")
 # A label and the text of its option, and more text: `E — Uracil replaces thymine`.
 _WITH_TEXT = re.compile(r"\W{0,3}([A-Z])[)\]*]{0,2}\s?[-–—:]\s?")
 
 
 SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
 """The end of a worked solution, ``#### 90``; not the heading of a deeper level."""
-# `I do not know.`, `Sorry, I cannot answer that question`, `Unknown`; `我不知道`, `无法确定`.
-GIVES_UP = re.compile(
-    r"(?:(?:I['’]m |I am )?sorry,? (?:but )?)?(?:(?:I )?(?:really |honestly )?(?:do not"
-    r"|don['’]t) know\b.*"
-    r"|(?:I have )?no idea\b.*|unknown|n/a|(?:I['’]m |I am )?(?:not sure|unsure)\b.*"
-    r"|(?:I )?can(?:not|['’]t)"
-    r" (?:answer|say|tell|determine|help|know)\b.*|I am unable to .*"
-    r"|there is not enough information\b.*"
-    r"|it is (?:impossible|not possible) to (?:say|tell|know|determine)\b.*"
-    r"|(?:抱歉|对不起)?[,，]?我?(?:真的)?(?:不知道|不清楚|不确定|无法(?:确定|回答|判断|得知)).*)",
-    re.IGNORECASE | re.DOTALL,
-)
+GIVES_UP = load_pattern("gives_up")
 
 
 class Text(AnswerKind):
@@ -200,15 +179,8 @@ class Text(AnswerKind):
 
 # --- numbers -----------------------------------------------------------------------------------
 
-# `about 5`, `-1,000`, `three` (group 1): a second number after a link.
-_SECOND_NUMBER = re.compile(
-    rf"(?:about |around )?[+-]?(?:\d[\d,.]*+|((?:{'|'.join(NUMBER_WORDS)})\b))", re.I | re.A
-)
-# `5 if it rains, otherwise 6`; not `5, or so`.
-_OTHER_NUMBER = re.compile(
-    r"\b(?:otherwise|else|alternatively|in which case)\b[\s,:]*(?:it is |the answer is )?[+-]?\d",
-    re.I | re.A,
-)
+_SECOND_NUMBER = load_pattern("second_number")
+_OTHER_NUMBER = load_pattern("other_number")
 
 
 class Number(AnswerKind):
@@ -325,10 +297,7 @@ def _last_number(text: str) -> str | None:
 
 # `**?`: a question about the verdict.
 _QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
-# ` or not True`, ` and (`, ` and True is`: the word begins an expression.
-_IN_EXPRESSION = re.compile(
-    r"\s+(?:and|or)\s+(?:not\b|\(|(?:True|False)\b\W{0,2}(?:is|and|or|=))", re.IGNORECASE
-)
+_IN_EXPRESSION = load_pattern("in_expression")
 # `. `, `, `, ` — `: signs between a leading verdict and its reasons.
 _SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：—]|\s[-–—]|\s(?:because|since|as)\b)")
 # `Probably `, `Most likely, `: words and decoration before a leading verdict.
@@ -341,14 +310,7 @@ _PROBABLY = re.compile(
 _REASON = re.compile(r",? (?:because|since)\b|, as\b", re.IGNORECASE)
 # ` longer`: the word after `no`.
 _NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
-_AFTER_NO = frozenset({
-    "according", "after", "and", "as", "based", "because", "but", "by", "considering", "due", "for",
-    "from", "given", "he", "i", "if", "in", "is", "it", "its", "not", "on", "or", "per", "she",
-    "since", "so", "that", "the", "there", "therefore", "these", "they", "this", "though", "under",
-    "unless", "versus", "vs", "we", "when", "which", "while", "with", "you", "yes", "otherwise",
-    "alternatively", "here", "maybe", "perhaps", "plausible", "implausible",
-})  # fmt: skip
-"""Words that can follow the verdict ``No``. Other words follow a determiner: ``no answer``."""
+_AFTER_NO = frozenset(load_words("after_no"))
 
 
 class Verdict(AnswerKind):

@@ -29,10 +29,9 @@ from keju.answers.options import (
     plain_option_text,
     plain_text,
 )
+from keju.answers.phrases import load_pattern, load_phrase, load_words
 from keju.answers.segments import (
-    ADVERBS,
     AMBIGUOUS,
-    BULLET,
     INVALID_LABEL,
     NO_LABEL,
     AnswerStatement,
@@ -46,54 +45,17 @@ _WIDE = {
 } | {ord("【"): "[", ord("】"): "]", ord("〔"): "[", ord("〕"): "]", ord("，"): ","}
 """Full-width letters, brackets, full stop and colon to their ASCII forms."""
 
-# `\boxed{B}`, `\boxed{\text{(b)}}`; not `\boxed{AB}`.
-_BOXED_LETTER = re.compile(
-    r"\\boxed ?\{ ?(?:\\(?:text|textbf|mathrm|mathbf) ?\{ ?)?\(?([A-Za-z])\)? ?\}? ?\}"
-)
+_BOXED_LETTER = load_pattern("boxed_letter")
 # `'C' (200 MPa)`, `"B"`: a label in quotes before more.
 _QUOTED_LETTER = re.compile(r"[\"'“‘]([A-Z])[.)]?[\"'”’](?![A-Za-z])")
 _QUOTES = ('"', "'", "“", "‘")
-# `clearly the correct option is: `, `either `, and `that ` before a bracket: words before a label;
-# not `a decrease`.
-_LEAD_IN = (
-    rf"{ADVERBS}{{0,3}}(?:(?:that )?(?:the |an? )?(?:(?:correct|right|best) )?"
-    rf"(?:either|both|(?:option|choice|answer|letter|选项|選項)) ?(?:is )?:? ?|that (?=[(\[]))?"
-)
-_LEAD = f"{BULLET}?{_LEAD_IN}"
-# Signs that a letter is part of a name or a quantity: `H₂O`, `C°`, `C++`, `C(4, 1)`; but not
-# `B+C`.
-_SYMBOL = (
-    r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\(\s?\w{1,4}\s?,|\([\w\s,+-]{1,12}\)\s?[=*/]"
-    r"|\+(?!\s?[(\[]?[A-Za-z](?![A-Za-z]))"
-)
-# A label at the beginning of a segment, in brackets (1) or bare (2): `(B)`, `[ **b** ]`, `- option
-# B.`; not `Because`, `A's`, `B-cell`, `U.S.`.
-_LABEL = re.compile(
-    rf"{_LEAD}[*_`]{{0,3}}"
-    r"(?:[(\[{]{1,2}\s{0,8}[*_`\"'“]{0,3}([A-Za-z])[*_`\"'”]{0,3}\s{0,8}[)\]}]{1,2}"
-    rf"|([A-Z])(?![A-Za-z0-9À-ɏ'’]|-[A-Za-z]|\.[A-Z]\.|{_SYMBOL}))",
-    re.IGNORECASE,
-)
-# Several labels in one pair of brackets: `(A, C)`, `[A和B`; not `(A)`.
-_LABEL_LIST = re.compile(
-    rf"{_LEAD}[*_$\s]{{0,4}}[(\[（【{{]{{1,2}}\s{{0,8}}([A-Za-z])"
-    r"\s{0,4}(?:[,，/、&|;+]|(?i:and|or|vs)\b|[和与及或])\s{0,4}(?i:or |and )?([A-Za-z])\b",
-    re.IGNORECASE,
-)
+_LEAD = load_phrase("label_lead")
+_LABEL = load_pattern("announced_label")
+_LABEL_LIST = load_pattern("label_list")
 # A whole segment that is a small label: `b`, `option b)`; not `b is`.
 _SMALL = re.compile(_LEAD + r"\(?([a-z])[).:]?$", re.IGNORECASE)
-# A whole line that is a label (1), or a label and more (2): `(B)`, `Option b.`, `B项`, `B: text`,
-# `B、文`; not `Because`.
-_ONLY_LABEL = re.compile(
-    _LEAD_IN + r"[(\[]{0,2}\s{0,8}([A-Za-z])(?![A-Za-z])\s{0,8}[)\].:、]{0,3}(?: ?选?项|\s*(.*))",
-    re.IGNORECASE | re.DOTALL,
-)
-# A further label in the same sentence, in brackets (1), named as an option (2) or offered (3):
-# `(C)`, `option C`, `otherwise, C`; not `vitamin C`, `or C's`.
-_MENTION = re.compile(
-    r"[(\[]\s?([A-Z])\s?[)\]]|\b(?:[Oo]ption|[Cc]hoice|选项) ?\(?([A-Z])(?![A-Za-z'’])"
-    r"|\b(?:or|otherwise|else|alternatively|perhaps|maybe|versus|vs)[ ,]{1,3}([A-Z])(?![\w'’.-])"
-)
+_ONLY_LABEL = load_pattern("only_label")
+_MENTION = load_pattern("further_label")
 # ` rather than`, ` good`: the word after a bare `A` or `I`.
 _NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
 # ` and II`, `, III`: the `I` before is a number.
@@ -107,14 +69,7 @@ _DASH = re.compile(r"[-–—]\s++[*_`$\"'“‘]*+")
 # `.`, `**,`, ` because`: the end of an option's text; not ` and more`.
 _TEXT_ENDS = re.compile(r"[\s*_`\"'”’]*+(?:\Z|[.,;:!?)\]]|(?:because|since|as|which|is)\b)")
 
-_AFTER_LABEL = frozenset({
-    "according", "after", "and", "are", "as", "at", "based", "because", "but", "by", "cannot",
-    "considering", "due", "fits", "following", "for", "from", "given", "if", "in", "instead of",
-    "is", "it", "matches", "not", "of", "on", "option", "or", "otherwise", "per", "rather than",
-    "since", "so", "that", "the", "therefore", "these", "this", "to", "unless", "versus", "vs",
-    "was", "we", "when", "whereas", "which", "while", "with", "would",
-})  # fmt: skip
-"""Words that can follow the labels ``A`` and ``I``, but not the article ``a`` or the pronoun."""
+_AFTER_LABEL = frozenset(load_words("after_a_and_i"))
 
 
 class _LabelSpan(NamedTuple):
@@ -197,10 +152,7 @@ def _read_unlabelled(
     return _read_closing_label(bare, labels, choices)
 
 
-# The end of an option's text before more text: `, not the`, ` because`, `. It`; `,而不是`.
-_GOES_ON = re.compile(
-    r"[,;(—–。;]|[.:](?=\s)|\s(?:because|since|as|which|rather than|and not)\b|而(?:不是|非)"
-)
+_GOES_ON = load_pattern("label_goes_on")
 
 
 def _find_leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
@@ -222,19 +174,10 @@ def _find_leading_text(bare: str, choices: Sequence[str], labels: str) -> str | 
     return option_by_text(lead, choices, labels)
 
 
-# `, or `, `或`: a second answer follows.
-_OR = re.compile(
-    r"[,;\s]*+(?:or|and|maybe|perhaps|either|but)\b|[,;\s]*+[或和与]|[,、]\s?[^,]{1,20}\Z",
-    re.IGNORECASE,
-)
+_OR = load_pattern("or_else")
 
 
-# The end of `Mitochondrion (B)`, `24 ways, which is option G`.
-_CLOSING = re.compile(
-    r"(.*?)(?:[(\[]\s?(?:[Oo]ption |选项 ?)?([A-Z])\s?(?:选?项)?[)\]]|\b(?:[Oo]ption|[Cc]hoice"
-    r"|选项) ?([A-Z]))",
-    re.DOTALL,
-)
+_CLOSING = load_pattern("closing_label")
 
 
 _CLOSES = ("(", "[", "ption", "hoice", "选项")
@@ -259,13 +202,7 @@ def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> Answe
     return NO_LABEL if texts and label not in texts else AnswerStatement(label)
 
 
-# `not among the choices`, `either `, `rather than `: before a closing label that is not an answer.
-_TAKES_BACK = re.compile(
-    r"\b(?:not|cannot|never|no|none|neither|nor|either|or|unlike|except|than|if|whether|between"
-    r"|from|and)\b"
-    r"|n[’']t\b|[?？]|不|非|无法|或|如果|是否|排除",
-    re.IGNORECASE,
-)
+_TAKES_BACK = load_pattern("takes_back")
 
 
 LONGEST_LABEL = 60

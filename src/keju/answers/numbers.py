@@ -12,6 +12,7 @@ import unicodedata
 from decimal import Decimal
 from typing import NamedTuple
 
+from keju.answers.phrases import load_words
 from keju.answers.segments import clean_segment
 
 LONGEST = 60
@@ -55,16 +56,7 @@ _WORD_BEFORE_MINUS = re.compile(
 )
 _WORD_REACH = 14
 
-NUMBER_WORDS = {
-    word: number
-    for number, word in enumerate(
-        (
-            "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-            "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
-            "eighteen", "nineteen", "twenty",
-        )
-    )
-}  # fmt: skip
+NUMBER_WORDS = {word: number for number, word in enumerate(load_words("number_words"))}
 _WORDS = "|".join(NUMBER_WORDS)
 
 # The text after a number that is part of a longer expression, line by line: `5k`, `5 + `, `5.3.1`,

@@ -25,6 +25,7 @@ from keju.answers.options import (
     normalise_formulas,
     plain_option_text,
 )
+from keju.answers.phrases import load_pattern, load_words
 from keju.answers.sentences import (
     CONCLUDES,
     CONTRAST,
@@ -50,47 +51,11 @@ class OptionMention(NamedTuple):
 
 # --- finding mentions ----------------------------------------------------------------------------
 
-# `(B)`, `(option b)`, `**B**`, `"B"`; `option B`; `选项B`, `B项`; not `f(A)`, `[A]^2`.
-_LABEL = re.compile(
-    r"(?<![A-Za-z0-9=/])(?<!= )[(\[]\s?(?:[Oo]ption |选项 ?)?([A-Z])\s?(?:选?项)?[)\]]"
-    r"(?![\^_/=A-Za-z0-9]|\s?=)"
-    r"|\*\*\(?([A-Z])\)?[.:]?\*\*|[\"“「『]([A-Z])[\"”」』]"
-    r"|\b(?:[Oo]ptions?|[Cc]hoice|[Ll]etter|[Ss]tatement) [(*\"“]{0,3}([A-Z])(?![A-Za-z'’])"
-    r"|(?:选项|说法) ?[(\"“]?([A-Z])(?![A-Za-z0-9])|(?<![A-Za-z0-9])([A-Z]) ?选?项"
-    r"|\b[Oo]ption [(]?([a-z])[)](?![A-Za-z])|(?<=[a-z] )[(\[]([a-hj-z])[)\]](?=[.*\s]*\Z)"
-)
-# A part of every match of `_LABEL`; quicker to find than a pattern.
-_AROUND_LABEL = (
-    "(", "[", "**", '"', "“", "「", "『", "ption", "hoice", "etter", "tatement", "项", "说法",
-)  # fmt: skip
-# A bare letter at the place of an answer in a Chinese sentence: `是B。`, `,D`; not `B细胞`, `24 J`,
-# `维生素D`, `C(4, 1)=4`.
-_LETTER_ZH = re.compile(
-    r"(?:\A|(?<=[^\w=+*/^-])"
-    r"|(?<=[是为选即就于到改成下剩和与或及非不除应得取故而案论猜定只有仅让者此以知先次后]))"
-    r"(?<!\d )([A-Z])(?![A-Za-z0-9=+*/^°'’-]|\s?[(（][\w\s,+-]{1,12}[)）]\s?[=*/+-]"
-    r"|\s?\(\s?\w{1,4}\s?,)"
-    r"(?=\W|\Z|[和与或及才是正符最更项了吧呢这为不也都错还的]|对(?:的|\W|\Z)"
-    r"|(?:说法|表述|叙述|描述))"
-)
-# After a bare letter of an English sentence: `C is`, `C because`; not `A careful`.
-_AFTER_LETTER = (
-    "is|was|it is|fits|feels|seems|works|because|since|remains|survives|instead|as|here|for|and|or"
-    "|both|are|have|has|gets|can|could|would|should|might"
-)
-# A bare letter of an English sentence: `, D.`, `so C`, `Only B survives`; not `vitamin C`,
-# `A careful reader`.
-_LETTER = re.compile(
-    r"(?:\A\W{0,3}|[,;:—–→>.] |\b(?:so|is|be|on|to|say|with|that|only|pick|then|hence|thus|towards?"
-    r"|therefore|choose|select|guess|answer|for|either|and|or|not|but|get|gives|leaves|it|options?"
-    r"|[Ii]t[’']s|[Tt]hat[’']s|[Oo]nly"
-    r"|[Ss]o|[Tt]hus|[Hh]ence) )([A-HJ-Z]|I(?! [a-z]))(?!\. [a-z])"
-    rf"(?=[.,;:!?)。,](?![A-Za-z])|[\s*_\"'”’)]{{0,3}}\Z| (?:{_AFTER_LETTER})\b)"
-)
-# `system B.`, `hepatitis B`: perhaps an option.
-_WEAK = re.compile(
-    r"(?<=[a-z] )([B-HJ-Z])(?!\. [a-z])(?=[.,;:!?)。,]|[\s*_\"'”’)]{0,3}\Z| (?:and|or|is|was)\b)"
-)
+_LABEL = load_pattern("option_label")
+_AROUND_LABEL = load_words("around_label")
+_LETTER_ZH = load_pattern("bare_letter_zh")
+_LETTER = load_pattern("bare_letter")
+_WEAK = load_pattern("weak")
 # A part of every label: a separate capital letter, or a letter before a bracket.
 _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
 WORD = re.compile(r"\w")
@@ -173,12 +138,7 @@ def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[Op
 
 # `not`, inside a paraphrase of an option: `Amy is second (so not first)`.
 _NOT = re.compile(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
-# `There are 3 penguins`, `there is only one`: the counted number, even if other numbers follow.
-_THERE_ARE = re.compile(
-    r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "
-    rf"(\d+|{'|'.join(NUMBER_WORDS)})\b",
-    re.IGNORECASE,
-)
+_THERE_ARE = load_pattern("there_are")
 
 
 def _select_patterns(sentence: str) -> list[re.Pattern[str]]:
@@ -193,87 +153,26 @@ def _select_patterns(sentence: str) -> list[re.Pattern[str]]:
 
 # The end of a clause; not the comma of `1,000`, the colon of `3:1`.
 _COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
-# Before a mention that is one of several: `either`, `要么`, `, or it might be `.
-_ALTERNATIVE_BEFORE = re.compile(
-    r"\A\W*(?:[Oo]r\b|或)[^,，]*(?:\bbe|是)(?: the| an?)? ?\Z"
-    r"|\b(?:[Ee]ither|between|whether|both)\b|要么|介于"
-    r"|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
-)
+_ALTERNATIVE_BEFORE = load_pattern("alternative_before")
 # Between two options in contrast.
 _BUT = re.compile(r"\bbut\b|但|而", re.IGNORECASE)
 # `, though (E) is tempting`, `while the momentum is 12`; `虽然`: a concession is not an assertion.
 _CONCEDES = re.compile(r"\b(?:though|although|whereas|while|unlike)\b|虽然|尽管", re.IGNORECASE)
 _EQUALLY = re.compile(r"\b(?:just as|equally|as well)\b|同样|也(?:可以|对|行)", re.IGNORECASE)
-# After an option's label: the end, a reason, or a predicate that identifies it: `. `, `, since`,
-# ` is the sarcastic one`, ` has the correct order`, `才是对的`; not `: needs arcs`, ` is a metal`.
-_AFTER_LABEL = re.compile(
-    r"[\s*_\"'”’」》)\]]*(?:\Z|[.。!,，;(；]"
-    r"|(?:because|since|as|which|here|for|given|based|by|so|instead|it is|is it|is left|remains"
-    r"|survives|fits|works|holds|matches|is mine|stands out)\b"
-    r"|(?:is|are|was|would be|could be|might be|may be|can be|must be|seems|looks|feels|appears"
-    r"|sounds)\b(?: to be)?(?: \w+){0,3}? (?:the|my|more|most|best|only)\b"
-    r"|(?:is|was|would be|seems|looks|feels|must be|appears to be)\b(?: \w+){0,4}? (?:correct|right"
-    r"|best|true|answer|choice|pick|likel\w+|plausible|left|one|option|guess|fit|match|possible"
-    r"|sarcastic|humorous)\b"
-    r"|(?:has|have|follows?|contains?|uses?|describes?|states?) (?:the|a) (?:\w+ )?(?:correct|right"
-    r"|best|most|proper)\b"
-    r"|(?:选?项)?(?:的?(?:说法|表述|描述))?(?:最|更|才|是|就|为|也|我|的|最终)*"
-    r"(?:正确|符合|对(?=的|\W|\Z)|当选|合适|恰当|接近|答案|选择|准确|合理|成立|无疑|满足|佳|错误"
-    r"|有误|不正确|不符|不对|不成立|不属于)"
-    r"|选?项?[。,，;；了吧呢!]|这[一个]|选?项?\Z|因为|而)",
-    re.IGNORECASE,
-)
-# After an option's text: ` diagonals.`, ` (A)`, `, which`, `账户。`; not ` is`, ` stores DNA of`.
-_AFTER_TEXT = re.compile(
-    r"[\s*_\"'”’」》)$]*(?:\Z|[.。!,，;:：(—–]"
-    r"|(?:here|because|since|as|which|so|instead|option|choice|category|error)\b"
-    r"|(in|at|for|per|by|when|with|of|from|under|on)\b"
-    r"|(?:is|are|was|seems|appears|would be)(?: to be)? (?:the|my) (?:\w+ )?(?:only|best|most"
-    r"|correct|closest|right|answer|odd)\b"
-    r"|(?:(?!is|are|was|were|has|have|can|does)[a-z]+ ?){1,3}[\s*_.!]*\Z"
-    r"|[\u4e00-\u9fff]{1,6}[。!,，*]|因为|而)",
-    re.IGNORECASE,
-)
+_AFTER_LABEL = load_pattern("after_label")
+_AFTER_TEXT = load_pattern("after_text")
 # Only an article before the option's text, which begins its clause.
 _BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
 _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
 AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
 _DIGIT = re.compile(r"\d")
-# `(8·5/2)`, `, or roughly 2.8%`: a repetition of the same value.
-_REPETITION = re.compile(
-    r"\([^()]*\)|,? (?:or|i\.e\.,?) (?:about|roughly|approximately|around)\b.*|[≈~].*|,? (?:while"
-    r"|whereas|though|although|as|when|because|since)\b.*"
-)
-# The end of `25 %, is my final answer`.
-_IS_MY_ANSWER = re.compile(
-    r",? (?:is|would be|has to be) (?:my|the) (?:final |best |correct |right )?"
-    r"(?:answer|choice|pick|guess)\W*\Z"
-)
-# `Grade: B`, a letter that is not an option; not `Revised: B`.
-_OTHER_GRADE = re.compile(
-    r"[\s*_]*(?!(?i:revised|corrected|updated|choice|pick|selection|verdict|guess|result|letter"
-    r"|option|decision|solution|key|final|conclusion|correct|so|thus|hence|therefore|no|yes"
-    r"|actually|sorry|wait|dr|answer)\b)"
-    r"[A-Za-z]+[:：,][\s*_(\[]*[A-Z]\W*"
-)
+_REPETITION = load_pattern("repetition")
+_IS_MY_ANSWER = load_pattern("is_my_answer")
+_OTHER_GRADE = load_pattern("other_grade")
 # `so that is option 2`: an option of another list.
 _NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
-# Before an option that is only considered: `I looked at (A) and then at `, `Let's consider `.
-CONSIDERED = re.compile(
-    r"\b(?:at|about|through|over|beyond|against|consider|examine|evaluate|check|analyze|compare"
-    r"|discuss|start with|is to)"
-    r"(?: (?:the|each|option|both))*[\s*_\"“(]*\Z",
-    re.IGNORECASE,
-)
-# Before an option's text in the middle of a sentence: `is a `, `called the `, `= `; `是`.
-_NAMES = re.compile(
-    r"(?:\b(?:is|are|was|were|be|been|equals?|gives?|get|becomes?|remains?|called|namely|by|as|to|in"
-    r"|into|at|with|from|for|on|so|thus|therefore|hence|recommend|choose|pick|select|suggest|say)\b"
-    r"|[:：=≈,，是为即])"
-    r"[\s*_\"“$]*(?:(?:the|an?|about|approximately|roughly|exactly|likely|probably|only)\s++)*\Z"
-    r"|\A\W*\Z",
-    re.IGNORECASE,
-)
+CONSIDERED = load_pattern("considered")
+_NAMES = load_pattern("names")
 
 
 class SentenceMentions(NamedTuple):
@@ -360,12 +259,7 @@ def _group_mentions(
     return groups
 
 
-# `, but it's not`: after an option that the sentence retracts.
-_BUT_NOT = re.compile(
-    r"[^。;；]{0,12}[,，]\s?(?:故|所以|因此)?不(?:当|应)?选"
-    r"|[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
-    re.IGNORECASE,
-)
+_BUT_NOT = load_pattern("but_not")
 
 
 def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sample) -> bool:
@@ -407,20 +301,8 @@ def _states(pattern: re.Pattern[str], clause: str, sample: Sample, extra_charact
     )
 
 
-# `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: words that call an option wrong.
-WRONG = re.compile(
-    r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat"
-    r"|\bruled? out|\bnever\b|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
-    r"|\binvalid|\bunlikely|\bneither|[✗✘❌×]|\bless\b|不|错|误|排除|非|无关|违背|矛盾|没有",
-    re.IGNORECASE,
-)
-# `correct`, `true`, `best`, `✓`; `正确`, `符合`: words that call an option right.
-RIGHT = re.compile(
-    r"\b(?:correct|right|best|more likely|most (?:accurate|appropriate|likely|suitable)|the answer"
-    r"|accurate|true)\b|[✓✔✅√]"
-    r"|正确|(?<![不])(?:符合|对(?=的|[。,;!]|\Z)|合适|恰当|成立|满足)|当选|为答案|是答案",
-    re.IGNORECASE,
-)
+WRONG = load_pattern("wrong")
+RIGHT = load_pattern("right")
 
 
 def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
@@ -452,11 +334,7 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
 # `____`: the blank of a question.
 _BLANK = re.compile(r"_{2,}")
 _NO_WORD = re.compile(r"[\W_]+")
-# ` is the main cause.`, `才是最早的症状。`: the predicate of an option.
-_PREDICATE = re.compile(
-    r"[\s*_\"'”’」》)]*(?:[才就正便]?是|\b(?:is|are|was|were)\b)\s*(.+?)[\s*_.。!！]*\Z",
-    re.IGNORECASE | re.DOTALL,
-)
+_PREDICATE = load_pattern("predicate")
 _NEAR_BLANK = 12
 """The number of letters before and after a blank that are compared."""
 _LEAST_QUESTION_LETTERS = 6
@@ -513,12 +391,7 @@ def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> b
     return bool(RIGHT.search(sentence, end)) and not WRONG.search(sentence, end)
 
 
-# Before a counted number that is the answer: `There are `, `is `, `a total of `, `= `.
-_COUNTS = re.compile(
-    r"(?:\b(?:is|are|was|were|be|of|have|has|equals?|gives?|get|leaves|with)|[=≈:：是为有])"
-    r"[\s*_]*(?:(?:only|exactly|about|approximately|just)\s)?[\s*_$]*\Z",
-    re.IGNORECASE,
-)
+_COUNTS = load_pattern("counts")
 
 
 def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
@@ -534,12 +407,7 @@ def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
 _QUANTITY = re.compile(rf"-?[\d,.]+(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)}")
 
 
-# A part of every English match of `SUPPOSES`, in lower case; quicker to find than a pattern.
-_SUPPOSING = (
-    "if", "unless", "suppos", "assuming", "were ", " might", " may", " could", " would", " will",
-    " often", " tend", " students", " people", " readers", " candidates", " sources", " textbooks",
-    " authors",
-)  # fmt: skip
+_SUPPOSING = load_words("supposing_stems")
 
 
 def is_supposition(sentence: str, sample: Sample) -> bool:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from keju.answers.numbers import NUMBER_WORDS, plain_numerals
+from keju.answers.phrases import load_pattern, load_words
 from keju.answers.segments import clean_segment
 
 
@@ -95,11 +96,7 @@ LONGEST_SPELT = 200
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
 # The `\log` of `O(\log n)`, the `\left` of `\left(`.
 _COMMAND = re.compile(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
-# `the `, `about `, `≈`: beginnings that do not change a text; not the `the` of `theory`.
-_BEFORE_VALUE = re.compile(
-    r"\A(?:(?:the|an?|about|approximately|approx\.?|roughly|around|exactly)\s++|[≈~=]\s*+)(?=\S)",
-    re.I,
-)
+_BEFORE_VALUE = load_pattern("before_value")
 _BEGINS_VALUE = frozenset("tTaArReE≈~=")
 """The first characters of all matches of `_BEFORE_VALUE`."""
 _UNITS = (
@@ -131,11 +128,7 @@ _ARROW = re.compile(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
 _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
 _BEFORE_ROOT = re.compile(r"(?<=\d)\s+(?=√)")
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
-# `between 8am and 9am`, `from 8am until 9am`: the same as `8am to 9am`.
-_BETWEEN = re.compile(
-    r"\b(?:between|from)\s(?:the hours of\s)?(\d[\w:.]*)\s(?:and|to|until|till)\s(?=\d)([\w:.]*\w)",
-    re.IGNORECASE,
-)
+_BETWEEN = load_pattern("between")
 
 
 def normalise_formulas(text: str) -> str:
@@ -216,14 +209,7 @@ def _option_beginnings(choices: tuple[str, ...]) -> frozenset[str]:
     return frozenset(starts)
 
 
-# The first word of a possible paraphrase of an option or label: `the answer B`, `about 5`.
-_LEADING = (
-    "the", "an?", "about", r"approx\w*", "roughly", "around", "exactly", "degrees?", "per", "cent",
-    "that", "either", "both", "option", "choice", "answer", "letter", "correct", "right", "best",
-    "definitely", "indeed", "clearly", "therefore", "thus", "hence", "then", "simply", "certainly",
-    "obviously", "surely", "actually", "undoubtedly", "evidently", "apparently", "ultimately",
-    "finally", "just", "probably", "likely", "in", "of", "no", "without", "most",
-)  # fmt: skip
+_LEADING = load_words("leading_words")
 _LEADS_ON = re.compile(rf"(?:{'|'.join(_LEADING)})\b", re.IGNORECASE)
 _MAY_LEAD_ON = frozenset(word[:2] for word in _LEADING)
 """The first two letters of the words in `_LEADING`."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from keju.answers.phrases import load_pattern, load_phrase
 from keju.types import Reply
 
 OPEN = "<think>"
@@ -31,10 +32,7 @@ _FINAL_CHANNEL = "<|channel|>final<|message|>"
 """The tokens before the answer of a model that writes into channels."""
 
 
-# `<|return|>`, `<|im_end|>`: tokens that end a message.
-_CLOSING_TOKENS = re.compile(
-    r"(?:\s*<\|(?:return|end|call|im_end|eot_id|end_of_text|endoftext)\|>)+\s*\Z"
-)
+_CLOSING_TOKENS = load_pattern("closing_tokens")
 
 
 class SplitReply(NamedTuple):
@@ -238,21 +236,7 @@ def find_tag_content(text: str) -> str | None:
     return inside
 
 
-# Run-on text begins here: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
-# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`. Most lines begin with
-# other letters, and are skipped quickly.
-NEXT_QUESTION = re.compile(
-    r"\n[ \t#*_>-]{0,8}+(?=[QPETNAHUIS<\[问题第下另用例以])"
-    r"(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
-    r"|Q(?:uestion)? ?\d{1,3}[*_]{0,3}[.)\n]|(?:Problem|Exercise|Task|Example|Quiz) #?\d{1,3}\b"
-    r"|(?:Next|Another|New) (?:question|problem|task|example|exercise)\b"
-    r"|(?:Human|User|Instruction|Student|Input|Prompt)[*_]{0,2}:|\[INST\]"
-    r"|<\|(?:im_start|start_header_id|user|endoftext|eot_id)"
-    r"|The following (?:is|are) (?:an? )?(?:multiple|single)[- ]choice"
-    r"|(?:问题|题目)\s?\d{0,3}[*_]{0,2}[:：]|第 ?[\d一二三四五六七八九十]{1,3} ?题"
-    r"|[下另]一道?题|(?:用户|问)[:：]|例题? ?\d"
-    r"|以下是(?:中国|一[道个]))"
-)
+NEXT_QUESTION = load_pattern("next_question")
 _OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
 
 
@@ -297,16 +281,9 @@ _LATEX = re.compile(
     r"|\\[(){}\[\],;:! ]|[{}]"
 )
 
-ADVERBS = (
-    r"(?:(?:definitely|indeed|clearly|therefore|thus|hence|then|simply|certainly|obviously|surely"
-    r"|actually|undoubtedly|evidently|apparently|ultimately|finally|exactly|just|probably|likely"
-    r"|in fact|of course|no doubt|without (?:a )?doubt|most (?:likely|probably|certainly))"
-    r"\b[,:]? {0,4})"
-)
-"""One word of emphasis with its comma and blanks, ``clearly, ``, in any letter case."""
+ADVERBS = load_phrase("adverbs")
 
-BULLET = r"(?:[-–—•·▪●>→]\s{1,4}(?=\S))"
-"""The bullet of a list item, ``- B``. A minus looks the same, so it stays before numbers."""
+BULLET = load_phrase("bullet")
 
 # `of course, clearly B`; not `- clearly B`: before a number the dash may be a minus.
 _EMPHASIS = re.compile(rf"{ADVERBS}{{1,3}}", re.IGNORECASE)

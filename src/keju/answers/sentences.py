@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from keju.answers.phrases import load_pattern, load_words
 from keju.answers.segments import DRESSING
 from keju.types import Sample
 
@@ -94,35 +95,11 @@ def _has_words(sentence: str) -> bool:
 
 # --- conclusions -------------------------------------------------------------------------------
 
-# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all`; `所以`, `由此可见`; not `and so are`.
-CONCLUDES = re.compile(
-    r"\b(?:so(?! (?:is|are|was|were|do|does|did|has|have)\b)|therefore|thus|hence|consequently"
-    r"|accordingly|conclusion|conclude[sd]?|in short"
-    r"|in summary|i\.e\.|namely|finally"
-    r"|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately"
-    r"|as a result|by elimination"
-    r"|this means|that means|this leaves|that leaves)(?![A-Za-z])"
-    r"|\A[\s*_#>-]*(?:however|but|yet|还是|不过|但)\b"
-    r"|\A[\s*_#>-]*(?:based on|considering|given|after|upon|from|looking at|among|of (?:the|these)"
-    r"|out of|since|then|at the end|in this case|with th)\b"
-    r"|所以|因此|因而|故|综上|可见|由此|即|可知|得出|也就是|总之|于是|改选|改为",
-    re.IGNORECASE,
-)
-# A part of every English match of `CONCLUDES`, in lower case; quicker to find than a pattern.
-_CONCLUDING = (
-    "so", "there", "thus", "hence", "conse", "accord", "conclu", "short", "summary", "i.e.",
-    "namely", "final", "overall", "ultim", "result", "elimin", "mean", "leaves", "based", "consid",
-    "given", "after", "upon", "from", "looking", "among", "of th", "out of", "since", "then",
-    "at the end", "in this case", "with th", "however", "but", "yet",
-)  # fmt: skip
+CONCLUDES = load_pattern("concludes")
+_CONCLUDING = load_words("concluding_stems")
 
 
-BEGINS_CONCLUSION = re.compile(
-    r"\s*(?:so|therefore|thus|hence|based on|considering|overall|in conclusion|finally)\b"
-    r"|\s*(?:因此|所以|综上|故|由此|总之)",
-    re.IGNORECASE,
-)
-"""A sentence that begins as a conclusion: ``So``, ``Therefore,``, ``Based on``; ``因此``."""
+BEGINS_CONCLUSION = load_pattern("begins_conclusion")
 
 
 @lru_cache(maxsize=64)
@@ -135,25 +112,8 @@ def concludes(sentence: str) -> bool:
 
 # --- retractions -------------------------------------------------------------------------------
 
-UNLESS_FORCED = r"(?! (?:I|we) (?:had|have|must)| forced| pressed)"
-"""Excluded words after ``if``: ``if I have to choose`` is not a supposition about the answer."""
-# Words that deny a conclusion or leave it open: `not`, `either`, `if`; `不`.
-_UNSURE = re.compile(
-    rf"\b(?:not|cannot|never|neither|nor|impossible|either|or|if{UNLESS_FORCED}|whether"
-    r"|was going to|was about to|tempted|tempting"
-    r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat(?:e|es|ed|ing)|rul(?:e|es"
-    r"|ed|ing) out|without"
-    r"|consider(?:ing)?|look(?:ing)? at|at first|first (?:thought|glance|guess)|rather|instead"
-    r"|unclear|unsure|unlikely"
-    r"|improbable|doubt\w*)\b"
-    r"|n[’']t\b|[?？]|不(?![过仅但难])|非(?!常)|无法|或|如果|是否|错|排除|未必|假设",
-    re.IGNORECASE,
-)
-# `, rather than the`, `,而不是`: a contrast to the answer before.
-CONTRAST = re.compile(
-    r"[,，]?\s*(?:而不是|而非|而不|\brather than\b|\binstead of\b|\bnot the\b|\bnot\b)"
-    r"|[,，]\s*(?:并?不是|并非|不选)"
-)
+_UNSURE = load_pattern("unsure")
+CONTRAST = load_pattern("contrast")
 _WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "except", "非", "n't"})
 _SOFT = frozenset(
     {"or", "than", "between", "without", "rather", "instead", "consider", "considering"}
@@ -194,24 +154,9 @@ def is_unsure(clause: str, sample: Sample) -> bool:
 
 HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
 """Words of a possible answer. It counts if there is no other answer."""
-# `can't definitively say`, `cannot be determined`, `not enough information`; `无法判断`.
-UNDETERMINED = re.compile(
-    r"\b(?:can(?:not|['’]t| not)|could(?: not|n['’]t)|unable to|impossible to|not possible to"
-    r"|difficult to|hard to|no way to)"
-    r" (?:be )?(?:\w+ly )?(?:determined?|known?|decided?|answered|tell|say|sure|concluded?"
-    r"|established?|confirm|assess|deduced?|inferred?)\b"
-    r"|\b(?:not enough|insufficient|more|without (?:more|further|additional)) (?:information"
-    r"|context|data)\b|\b(?:unclear|undetermined|inconclusive|paradox|contradiction)\b"
-    r"|\bdepends on\b|无法(?:确定|判断|得知|回答)|不能确定|信息不足",
-    re.IGNORECASE,
-)
-"""Words of a sentence that says that no conclusion is possible."""
+UNDETERMINED = load_pattern("undetermined")
 
-# The first words of a sentence that broke off: ` So the`, `\nTherefore,`.
-_STUB = re.compile(
-    r"(?<=[.!?\n。])\s*(?:(?:[Ss]o|[Tt]hus|[Tt]herefore|[Hh]ence)?,?\s?(?:[Tt]he)?\s?"
-    r"(?:correct |final )?(?:answer|option|choice)?)(?: is)?\s*(?:因此|所以|综上)?\Z"
-)
+_STUB = load_pattern("stub")
 # The end of a complete reply.
 ENDED = re.compile(r"[.!?。！？)\]}*\"'”’`$✅✔✓吧呢啦~～]\Z")
 _LONGEST_STUB = 50
@@ -234,14 +179,7 @@ def remove_stub(text: str) -> str:
 BROKEN_NUMBER = re.compile(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
 
 
-# `is B`, `answer: C`, `选D`: a label that ends a reply without a full stop; not `R = P`, `- D`.
-_LABEL_END = re.compile(
-    r"(?:\b(?:is|be|answer|option|choice|choose|pick|select|with|say|so|thus|hence|therefore|to|and|or)"
-    r"|(?i:answer|choice|option|conclusion|verdict|pick|result)[*_]*:"
-    r"|[是为选即：→]|\.\.\.|[.,;。，] "
-    r"|\A)"
-    r"[\s*_:]*[(\[]?[A-Z]\Z"
-)
+_LABEL_END = load_pattern("label_end")
 # `= $`, `a subgroup $`: a formula that broke off at its beginning.
 _OPEN_FORMULA = re.compile(r"(?:\A|\s)[(\[]?\$\Z")
 _LOOP_LENGTH = 24

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from keju.answers.decision import StatementSpan, announcement_status
 from keju.answers.kinds import AnswerKind
+from keju.answers.phrases import load_pattern
 from keju.answers.segments import (
     AMBIGUOUS,
     DENIED,
@@ -20,10 +21,7 @@ from keju.types import Sample
 
 # `(B)?`: after the marker of the protocol and a colon, the question mark belongs to the form.
 _FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
-# `:\n(A) two\n(B)`: a list of options after a marker is not an answer.
-_LISTS_OPTIONS = re.compile(
-    r"[*_:： \t]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
-)
+_LISTS_OPTIONS = load_pattern("lists_options")
 # `not "valid" but `: the answer follows.
 _NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from keju.answers.numbers import NUMBER_WORDS, find_numbers, plain_numerals
+from keju.answers.phrases import load_pattern, load_phrase
 from keju.answers.segments import NO_ANSWER, AnswerStatement
 from keju.answers.sentences import (
     AROUND,
@@ -38,41 +39,14 @@ LONGEST_EXPRESSION = 16
 
 # --- words of a verdict ------------------------------------------------------------------------
 
-# Before a verdict word: `say `, `is **`, `: `, `→ `, `so `; `即为`.
-_LEADS = re.compile(
-    r"(?:\A|[:：→>—–,，(（✅✔❌=]|['’]s\b|\bi\.e\.,?|\b(?:namely|get|got|gives?|yields?|say|is|be"
-    r"|are|so|therefore|thus|answer|with|indeed|hence|to|towards?|returns?|becomes?|probably|likely"
-    r"|verdict)\b"
-    r"|[是为即得答假真])[\s*_`\"'“:：（(]*\Z",
-    re.IGNORECASE,
-)
+_LEADS = load_pattern("verdict_lead")
 # `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
 _QUOTED = re.compile(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
-# `not`, `cannot be called`, `whether it`: words before a verdict that retract it.
-_DENIES = re.compile(
-    r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
-    r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
-    re.IGNORECASE,
-)
-# After a verdict: `if it`, `or`, `as well`, `?`: it is not final, or only about a part.
-_UNSETTLED = re.compile(
-    r"\b(?:if|unless|or|otherwise|as well|too)\b|[?？]|如果|否则", re.IGNORECASE
-)
-# `, which`, ` here.`, ` as the value`: after a verdict that is complete.
-_GOES_ON = re.compile(
-    r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
-    r"|then)\b)"
-)
-# `If `, `Some say `; `如果`: a supposition, or the opinion of other people.
-_SUPPOSED = re.compile(
-    r"\A\W*(?:if(?! I (?:have|had|must))|unless|suppose|assuming|some|others|one might|people)\b"
-    r"|\A\W*(?:如果|假如|若|假设|所谓)",
-    re.IGNORECASE,
-)
-# `it may be True`: an answer that counts only if there is no other.
-_HEDGED = re.compile(
-    r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE
-)
+_DENIES = load_pattern("verdict_denial")
+_UNSETTLED = load_pattern("unsettled")
+_GOES_ON = load_pattern("verdict_goes_on")
+_SUPPOSED = load_pattern("supposed")
+_HEDGED = load_pattern("hedged")
 
 
 def find_last_verdict(
@@ -241,35 +215,15 @@ def _is_separate_word(sentence: str, match: re.Match[str]) -> bool:
 
 # --- verdicts in other words -------------------------------------------------------------------
 
-# `did not directly `, `wasn't the `, `unlikely to be `: a denial directly before a phrase.
-# `would not say that it `: a denial with the words up to the phrase.
-_NEGATION = re.compile(
-    r"\b(?:would|do|does|did)(?: not|n[’']t) (?:\w+ly )?(?:say|think|believe|consider|conclude"
-    r"|judge|agree|argue|claim|feel|hold|see)\b(?:(?!\b(?:not|never|no)\b|n[’']t)[^,;:.])*\Z"
-    r"|(?:\b(?:not|never|cannot|without|nor|neither|nothing|hardly|unlikely|no|less|false that)"
-    r"|n[’']t)"
-    r"[\s\"*_]+(?:(?:\w+ly|the|an?|be|been|being|have|has|had|to|at all|direct|sole|main|primary"
-    r"|actual|real|really|quite|very|also|in|fact|considered|seen|said|that|more|something|about"
-    r"|true|is|was|it|he|she|they|as|consider|sufficient|necessary|act|with|any|deductively"
-    r"|logically|say|think|call|believe|this|sentence|statement|likely|called|regarded|deemed|described|judged|as)[\s\"*_,]+){0,6}[\"*_]*\Z",
-    re.IGNORECASE,
-)
+_NEGATION = load_pattern("phrase_negation")
 # ` is False`: the denial after a phrase, `Amy tells the truth is False`.
 _IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
-# `, but for Ann it isn't.`: a clause that denies a phrase without repeating it.
-_BUT_NOT = re.compile(
-    r"\b(?:but|yet|though|however)\b[^.]*\b(?:is|are|was|were|does|do|did|has|have|can|could|would"
-    r"|ca|wo)(?:n[’']t| not)\W*\Z",
-    re.IGNORECASE,
-)
+_BUT_NOT = load_pattern("but_not_clause")
 # `whether `, `if `, before a question or supposition.
 _ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 # `Bob says `, before reported speech: `Bob says Amy lies`.
 _SAID_BY = re.compile(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
-# ` when Bob lies`, ` only if`: after a phrase that is true only under a condition.
-_CONDITION = re.compile(
-    r"[^,.]{0,30}\b(?:when|whenever|only if|if|unless|in (?:one|some|both))\b", re.IGNORECASE
-)
+_CONDITION = load_pattern("condition")
 
 
 def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
@@ -315,10 +269,7 @@ def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | No
 
 # `Amy says that`, `if`: reported or supposed statements are not verdicts.
 _REPORTS = re.compile(r"\b(?:says?|said|claims?|if|whether|when)\b|[?？]", re.IGNORECASE)
-# `not that`, `one who should`: denials and descriptions of a person.
-_DENIED = re.compile(
-    r"\A\W*(?:not|unknown|unclear)\b|\b(?:should|would|could|can|might|who|that)\b", re.IGNORECASE
-)
+_DENIED = load_pattern("denied")
 # A name in the middle of a sentence.
 _NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
 
@@ -346,22 +297,9 @@ def _read_sentences_about_name(
 
 # --- numbers -----------------------------------------------------------------------------------
 
-# `it may be `, `perhaps `; `大概是`: the sentence of a guess may contain only one number.
-_GUESSES = (
-    r"\b(?:(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
-    r"|probably)\b|可能[是有]|大概[是有]?"
-)
+_GUESSES = load_phrase("count_guess")
 _GUESS = re.compile(_GUESSES, re.IGNORECASE)
-# `so I have `, `a final count of `, `settle on `, `i.e. `, `total is `; `所以`, `一共有`, `总数是`.
-_COUNTS = re.compile(
-    r"\b(?:so|therefore|thus|hence|altogether|in all|in total|totals?|sum|count|result"
-    r"|settle on|i\.e\."
-    r"|comes to|which (?:is|gives|makes|leaves)|leaving|makes?|values?|equals|evaluates to"
-    r"|there are"
-    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression)\b"
-    rf"|{_GUESSES}|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
-    re.IGNORECASE,
-)
+_COUNTS = load_pattern("count_cue")
 _COUNTS_OR_EQUALS = re.compile(rf"{_COUNTS.pattern}|=", re.IGNORECASE)
 _NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 # Between a Chinese character and the digits next to it.
@@ -370,12 +308,7 @@ _NEXT_TO_DIGITS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\
 _ENDS_WITH_NUMBER = re.compile(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
 # `The final result is 24, and`, up to the number, even if other numbers follow.
 _FINAL_RESULT = re.compile(r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE)
-# `seven in total`, `7 instruments altogether.`
-_IN_TOTAL = re.compile(
-    rf"(?<![\w.-])(-?\d+|{'|'.join(NUMBER_WORDS)})(?: [a-z]+){{0,3}},? (?:in total|altogether"
-    rf"|in all|overall)\W*\Z",
-    re.IGNORECASE,
-)
+_IN_TOTAL = load_pattern("in_total")
 
 
 def find_last_count(text: str) -> str | None:

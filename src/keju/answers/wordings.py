@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from keju.answers.decision import LINK, link_strength
+from keju.answers.phrases import load_pattern
 
 # --- English -----------------------------------------------------------------------------------
 
@@ -20,108 +21,22 @@ ANSWER_COLON = re.compile(r"ANSWER:")
 ANSWER_IS = re.compile(r"answer is\b")
 """The marker in the prompts of the MMLU-Pro authors, ``the answer is (X)``; not ``Answer is``."""
 
-# `nswer` after `a`: `answer`, `Answer choice`, `final_answer`; not `the wrong answer`,
-# `if the answer`.
-_ANSWER = (
-    r"(?<![^\W_][aA])(?<=[aA])(?i:nswer)"
-    r"(?<!(?i:wrong answer))(?<!(?i:incorrect answer))(?<!(?i:not the answer))"
-    r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
-    r"(?i: (?:choice|option|letter|#?\d{1,2}(?=[*_]*:)))?"
-)
-# ` to this question`, ` to the whole problem`: the object of the answer.
-_ADDRESSEE = (
-    r"(?: to (?:this|the)(?: [\w-]{1,20}){0,3}? (?:question|problem|challenge|task|puzzle|exercise)"
-    r"(?= (?:is|would be|should be)\b))?"
-)
-# `orrect option` after `c`: `correct option`, `Correct choice`; not `incorrect option`.
-_CORRECT = r"(?<=\b[cC])(?i:orrect (?:option|choice|response|letter))"
-# The word alone at the beginning of a line: `Answer`, `# Final answer`, `**The correct answer`.
-_HEADING = "|".join(
-    f"(?<={before}{word}answer)"
-    for before in ("^", "^the ", "# ", r"\*")
-    for word in ("", "final ", "correct ")
-)
-# Signs of an announcement: ` is`, `**:`, ` should be`; the `>` of `<answer>`; after a
-# heading the end of its line or a dash, `Answer - C`. Not `answer was hard`, `answer-only`.
-_ANNOUNCEMENT_SIGN = (
-    r"(?:[\s*_`\"'”’]*+(?i:is\b|would be\b|should be\b|must be\b|[:：=])"
-    r"|(?i:(?<=<answer)|(?<=<final_answer))>"
-    rf"|(?im:{_HEADING})[*_]*+(?:[ \t]*+(?:(?=\n)|—)|[ \t]++[-–]{{1,2}}[ \t]))"
-)
-# `therefore`, ` most likely,`, and a second colon: `The answer is therefore: C`.
-_HEDGE = (
-    r"(?:[\s*_]*+(?i:therefore|thus|hence|then|clearly|simply|likely|probably|most likely)\b,?)?"
-)
-_ENGLISH = rf"(?:{_ANSWER}{_ADDRESSEE}|{_CORRECT}){_ANNOUNCEMENT_SIGN}{_HEDGE}(?:[\s*_]*+[:：])?"
-# `答案显然是`: words between `答案` and `是` that do not change the meaning.
-_EMPHASIS = r"(?:应[该当]?|就|显然|明显|无疑|当然|自然|肯定|一定|只能){0,2}+"
-# `案` after `答`: `答案是`, `答案应该选：`; not `非答案是`.
-_CHINESE_CUE = rf"(?<=答)案(?<![不非]答案){_EMPHASIS}\s*+(?:是|为|选|[:：])\s*+[:：]?"
 
-TOLERANT = re.compile(rf"[aAcC答](?:{_ENGLISH}|{_CHINESE_CUE})")
-"""Any wording that announces an answer to an English question, in any case.
-
-``The final answer is``, ``**Answer**:``, ``Correct choice:``, ``<answer>``, and the Chinese cue
-``答案是``, which bilingual models also write after English questions. Not ``the wrong answer is``.
-The pattern begins with a set of characters because the regex engine finds such a set quickly.
-"""
+TOLERANT = load_pattern("tolerant")
 
 # --- Chinese -----------------------------------------------------------------------------------
 
 CUE = "答案:"
 """`答案：` in normal form."""
 
-# Words that must not precede a marker, since they change its meaning: `错误答案`, `如果选`.
-_NOT = r"(?<![不非误错勿别未没若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
-# `答案`, `正确答案`; not `错误答案`, `不正确的答案`.
-_HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
-# `答案是`, `正确答案**应该为`, `答案:`; not `答案不是`.
-_ANSWER_WORD = (
-    rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:|(?=[ *(]*+[A-Z][)*]*+(?:[。.,;!\s]|\Z)))"
-)
-# The subject of a choice: `本题`, `这道题`, `我`.
-_CHOOSER = r"(?:[本此该]题|这道?题|我)"
-# `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
-_CHOICE_WORD = (
-    rf"{_NOT}(?:(?:故|应[该当]?|因此|所以|综上(?:所述)?|{_CHOOSER}),?{_CHOOSER}?"
-    r"(?:应[该当]?|会)?选择?|(?<![\u4e00-\u9fff])选择)(?![题项])"
-)
-# `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
-_CORRECT_ONE = (
-    rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
-    r"|的(?:应该|应|就|才)?[是为](?=[ :*(]*+(?:选项 ?)?[A-Z](?![A-Za-z0-9])))"
-)
-# A line with only `选B`, `选 B 项`, `选B,而不是C。`; not `选BC`, `选B的人`.
-_WHOLE_LINE = (
-    r"(?m:^选(?= ?[A-Za-z] ?(?:选?项)?(?:,?而?不[是选] ?[A-Z] ?(?:选?项)?)?[.。]?[ \t]*+$))"
-)
-# A line that begins with `选D: text`, `选出C. text`; not `选项`.
-_CHOSEN_LINE = r"(?m:^选出?(?= ?[A-D] ?[:.、]))"
-# After the marker, before the label: `:`, `**`, `选项`.
-_AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
 
-CHINESE_STRICT = re.compile(rf"{_HEAD}:|所以答案是")
-"""The markers of the protocols: `答案：X` and `所以答案是X。`; not `错误答案：X`."""
+CHINESE_STRICT = load_pattern("chinese_strict")
 
-CHINESE_COMPLETE = re.compile(rf"(?:{_ANSWER_WORD}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Za-z0-9])")
-"""A marker with the word for answer in it, and its label: ``答案是选项(B``; not ``故选B``."""
+CHINESE_COMPLETE = load_pattern("chinese_complete")
 
-CHINESE = re.compile(
-    r"(?=[正最答故应因所综本此该这我选结【\[\s*aAcC])(?:"
-    rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[](?:答案|解答)[】\]]"
-    rf"|(?m:^[*\s]{{0,40}}+(?:答|结论|最终选择|我的选择|选择):)"
-    rf"|{_WHOLE_LINE}|{_CHOSEN_LINE}){_AFTER}"
-    rf"|[aAcC]{_ENGLISH})"
-)
-"""Any wording that announces an answer to a Chinese question, in Chinese or English: ``故选``,
-``【答案】``, ``正确的是``, ``the answer is``.
-"""
+CHINESE = load_pattern("announcement_zh")
 
-# The comma before a remark on another option: ``B,D也错误`` names one answer, ``B,D`` two.
-_CLAUSE = re.compile(
-    r",\s?(?=[A-D]\s?(?:选?项)?\s?"
-    r"(?!选?项|[和与及或都均皆]|也(?:都|是|对|可|正确|符合))[\u4e00-\u9fff])"
-)
+_CLAUSE = load_pattern("remark_comma")
 
 
 def normalise_chinese(text: str) -> str:
@@ -141,12 +56,7 @@ _NEAR = 120
 """The most characters between a marker and a box that belongs to it."""
 
 
-FIELD = re.compile(
-    r"[\"'](?:final_?|selected_?|correct_?|chosen_?)?(?:answer|choice|option|letter|label|response"
-    r"|选项|答案)[\"']\s{0,4}:\s{0,4}[\"']?",
-    re.IGNORECASE,
-)
-"""The field of an answer in JSON: ``"choice": "``."""
+FIELD = load_pattern("answer_field")
 
 _STEMS = ("nswer", "NSWER", "orrect ", "ORRECT ", "案")
 """The text after the first letter of every match of `TOLERANT`; quicker to find than a pattern."""
