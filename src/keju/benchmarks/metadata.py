@@ -14,12 +14,23 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from keju.types import Outcome, Reading, Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
+
+
+_Facts = TypeVar("_Facts", bound=msgspec.Struct)
+
+
+def read_facts(module: str, facts_type: type[_Facts]) -> _Facts:
+    """Return the content of ``facts.json`` next to `module`, the path of an exam's module."""
+    content = Path(module).with_name("facts.json").read_bytes()
+    return msgspec.json.decode(content, type=facts_type)
 
 
 COUNT = 0.0

@@ -12,7 +12,7 @@ import pytest
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.mmlu_pro import MMLU_PRO
-from keju.benchmarks.mmlu_pro.exam import CATEGORIES
+from keju.benchmarks.mmlu_pro.metadata import CATEGORIES
 from keju.errors import DataError
 from keju.sources.folder import DataFolder
 from tests.benchmarks.mmlu_pro.conftest import TEST_ROWS, Prepare, row, write

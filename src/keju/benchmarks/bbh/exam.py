@@ -12,7 +12,6 @@ import msgspec
 from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.bbh.metadata import (
-    ABOUT,
     CHOICE_SUBSETS,
     ERRATA_VERSION,
     GOLDEN,
@@ -240,7 +239,7 @@ BBH = Benchmark(
     about=messages.text_of("about_exam_bbh", {}),
     aliases=("bigbench-hard",),
     alias_protocols={"bigbench-hard": "mcpbr"},
-    subset_about=ABOUT,
+    subset_about={name: facts.about for name, facts in SUBSETS.items()},
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from keju.answers.numbers import parse_range
 from keju.benchmarks.base import Reference, ToolTask
 from keju.benchmarks.bixbench.capsules import HUB_PATTERN
@@ -24,6 +26,7 @@ from keju.benchmarks.metadata import (
     GradedRecording,
     RecordedFigure,
     RecordingSetup,
+    read_facts,
 )
 from keju.errors import DataError, TranslatableText, did_you_mean
 from keju.sources.folder import HubRepo, Layout
@@ -41,20 +44,16 @@ EVAL_MODES = ("str_verifier", "range_verifier", "llm_verifier")
 ROWS: Mapping[str, int] = {"1.5": 205, "1.0": 53}
 """Rows in each version's file: questions in 1.5, capsules in 1.0."""
 
-IDEAL_IN_DOUBT = "independent audits dispute its key"
+
+class BixBenchFacts(msgspec.Struct):
+    """The content of ``facts.json``."""
+
+    errata: dict[str, dict[str, Erratum]]
+    tool_tasks: list[ToolTask]
 
 
-ERRATA: Mapping[str, Mapping[str, Erratum]] = {
-    "1.5": {
-        "bix-53-q4": Erratum(
-            "81cf5bf48be1",
-            "asks for a number of pathways, while its key is the p-value 4.25E-04",
-        ),
-        "bix-13-q1": Erratum("1a3e14172739", IDEAL_IN_DOUBT),
-        "bix-36-q1": Erratum("4ff4dcf3876d", IDEAL_IN_DOUBT),
-    },
-    "1.0": {},
-}
+_FACTS = read_facts(__file__, BixBenchFacts)
+ERRATA = _FACTS.errata
 """Known error of a question by its id, for each data version."""
 
 REFERENCES: Mapping[str, tuple[Reference, ...]] = {
@@ -81,17 +80,7 @@ LAYOUT = Layout(
 )
 """Version 1.5 at revision f8cc3bd."""
 
-TOOL_TASKS = (
-    ToolTask(tool="inspect", name="bixbench", protocol="environment"),
-    ToolTask(
-        tool="verifiers",
-        name="bixbench",
-        settings=(
-            "answer_mode", "question_source", "add_tf_legend", "seed", "shuffle_options",
-            "with_refusal", "use_think", "all_questions", "compat_shuffle", "data_version",
-        ),
-    ),
-)  # fmt: skip
+TOOL_TASKS = _FACTS.tool_tasks
 """BixBench's names in the logs of other tools."""
 
 # --- official zero-shot runs, from raw outputs or, if none were kept, from letters

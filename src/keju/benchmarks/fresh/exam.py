@@ -24,7 +24,7 @@ from keju.benchmarks.bbh.exam import (
 )
 from keju.benchmarks.bbh.exam import load_examples as bbh_examples
 from keju.benchmarks.bbh.exam import manifest_settings as bbh_settings
-from keju.benchmarks.bbh.metadata import ABOUT, CHOICE_SUBSETS
+from keju.benchmarks.bbh.metadata import CHOICE_SUBSETS, SUBSETS
 from keju.benchmarks.bbh.protocols import BBHArgs
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.fresh.making import VERSION, make_questions
@@ -243,7 +243,7 @@ FRESH_BBH = Benchmark(
     aliases=("fresh-bbh",),
     fresh_of="bbh",
     subset_names=tuple(TASKS),
-    subset_about={name: ABOUT[name] for name in TASKS},
+    subset_about={name: SUBSETS[name].about for name in TASKS},
     protocols=PROTOCOLS,
     readers=READERS,
     Args=FreshArgs,

@@ -13,14 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from keju import messages
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.kit import Questions, Setup, arrange, default_settings
 from keju.benchmarks.mmlu_pro.metadata import (
+    CATEGORIES,
     GOLDEN,
+    GOLDS,
     OFFICIAL_METRIC,
     OFFICIAL_TITLE,
     TOOL_TASKS,
@@ -37,47 +39,6 @@ from keju.files import parse_json
 from keju.sources.folder import HubRepo, Layout
 from keju.stats.estimate import Estimate
 from keju.types import LABELS, Sample
-
-if TYPE_CHECKING:
-    pass
-
-
-CATEGORIES: dict[str, int] = {
-    "computer science": 410,
-    "math": 1351,
-    "chemistry": 1132,
-    "engineering": 969,
-    "law": 1101,
-    "biology": 717,
-    "health": 818,
-    "physics": 1299,
-    "business": 789,
-    "philosophy": 499,
-    "economics": 844,
-    "other": 924,
-    "psychology": 798,
-    "history": 381,
-}
-"""Rows of the test split, in the order of the published tables (EvalScope 1.14)."""
-
-GOLDS: dict[str, str] = {
-    "computer science": "16ec1fb640448474",
-    "math": "95367c5b42b70adb 6d562b73a67e3f42",
-    "chemistry": "a412570761c750a7 3533848041464734",
-    "engineering": "134641ba0d404a17 d357da3ffdb0bb32",
-    "law": "e9e0e2dda3eb428d e33a5203a3731fd3",
-    "biology": "8379a7d45fb2b0fa 573504a09fd4aad6",
-    "health": "79d194ac43de08ba b1749671252571cb",
-    "physics": "d270031bbaed2eb0",
-    "business": "9d35c17e09aff1cf e167ceec83b2e9be",
-    "philosophy": "4f50e9979de7cc29",
-    "economics": "28aef9c47f891698 d5dfe61a726a7b1c",
-    "other": "ca4cb28be165e86d",
-    "psychology": "cb201ea9ce298313 146f644902abfa07",
-    "history": "e7d3fd3fe9b6c929",
-}
-"""Digests of the gold answers of each category (see `gold_digest`): today's, and those before the
-authors corrected some."""
 
 TEST = "test"
 POOL = "validation"
@@ -214,8 +175,7 @@ def find_edited_golds(rows: Sequence[MMLUProRow]) -> list[Notice]:
     edited_categories = [
         name
         for name, category_rows in by_category.items()
-        if len(category_rows) == CATEGORIES[name]
-        and gold_digest(category_rows) not in GOLDS[name].split()
+        if len(category_rows) == CATEGORIES[name] and gold_digest(category_rows) not in GOLDS[name]
     ]
     return (
         [Notice("golds_edited", {"subsets": ", ".join(edited_categories)})]

@@ -13,6 +13,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from keju.benchmarks.base import Exam, Scores, ToolTask
 from keju.benchmarks.grading import GRADED, LOST
 from keju.benchmarks.metadata import (
@@ -22,31 +24,29 @@ from keju.benchmarks.metadata import (
     GradedRow,
     RecordedFigure,
     RecordingSetup,
+    read_facts,
 )
 from keju.errors import DataError
 from keju.files import read_json
 from keju.stats.estimate import Estimate, QuestionRepeats, mean_of_items
 from keju.types import OUTCOMES
 
-TOOL_TASKS = (
-    ToolTask(tool="evalscope", name="mmlu_pro(?:_(.+))?", protocol="evalscope", shots=5),
-    ToolTask(tool="lm-eval", name="mmlu_pro_(.+)", protocol="official", reader="l1", shots=5),
-    ToolTask(
-        tool="inspect",
-        name="mmlu_pro",
-        protocol="evalscope",
-        reader="inspect",
-        args={"few_shot_num": 0},
-    ),
-    ToolTask(
-        tool="opencompass",
-        name="mmlu_pro[-_](.+)",
-        protocol="evalscope",
-        args={"few_shot_num": 0},
-        rules={"": "colon"},
-    ),
-    ToolTask(tool="verifiers", name="mmlu_pro", shots=5),
-)
+
+class MMLUProFacts(msgspec.Struct):
+    """The content of ``facts.json``."""
+
+    categories: dict[str, int]
+    golds: dict[str, list[str]]
+    tool_tasks: list[ToolTask]
+
+
+_FACTS = read_facts(__file__, MMLUProFacts)
+CATEGORIES = _FACTS.categories
+"""Rows of the test split, in the order of the published tables (EvalScope 1.14)."""
+GOLDS = _FACTS.golds
+"""Digests of the gold answers of each category (see `gold_digest`): today's, and those before the
+authors corrected some."""
+TOOL_TASKS = _FACTS.tool_tasks
 """MMLU-Pro's names in the logs of other tools."""
 
 # --- guesses for missing letters ----------------------------------------------------------------
