@@ -31,7 +31,7 @@ def entry(reader: str = "paper", **changes: Any) -> dict[str, Any]:
     ]
     subsets[2] |= {"accuracy": None, "ci95": None}
     subsets[SUBSETS.index("snarks")]["chance"] = 0.5
-    made: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": "bbh",
         "protocol": "evalscope",
         "protocol_version": "7",
@@ -72,16 +72,22 @@ def entry(reader: str = "paper", **changes: Any) -> dict[str, Any]:
         "timing": {"seconds": 3.5},
         "errata": {"n": 4},
     }  # fmt: skip
-    return made | changes
+    return defaults | changes
 
 
-def results(*entries: dict[str, Any], **more: Any) -> Results:
-    return from_document(document(*entries, **more))
+def results(*entries: dict[str, Any], **fields: Any) -> Results:
+    return from_document(document(*entries, **fields))
 
 
-def document(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
-    shown = list(entries or (entry(),))
-    return {"schema": 1, "run": "tuesday", "model": "some-model", "benchmarks": shown, **more}
+def document(*entries: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    benchmarks = list(entries or (entry(),))
+    return {
+        "schema": 1,
+        "run": "tuesday",
+        "model": "some-model",
+        "benchmarks": benchmarks,
+        **fields,
+    }
 
 
 def record(
@@ -98,10 +104,14 @@ def record(
     reply = Reply(text=text, reasoning=reasoning, finish="stop")
     if outcome == "error":
         reply = Reply(error=Fault("timeout", "no answer within 600 s"))
-    read = None if outcome in ("error", "unparsed") else value
+    answer_text = None if outcome in ("error", "unparsed") else value
     reading = Reading(
         "paper",
-        Answer(read, "tolerant" if read else "", reason="" if read else "no_marker"),
+        Answer(
+            answer_text,
+            "tolerant" if answer_text else "",
+            reason="" if answer_text else "no_marker",
+        ),
         Score(float(outcome == "correct"), outcome),
     )
     return Record(

@@ -9,7 +9,7 @@ import pytest
 
 from keju.messages.wrapping import cells
 from keju.reporting.board import RunLine, cells_of, describe_all, make_board, select_visible
-from tests.reporting.test_live import Terminal
+from tests.support.terminals import Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ def test_a_terminal_shows_every_run_and_the_whole_in_place() -> None:
     board.start("plan p", [RUNNING, WAITING])
     board.update([RUNNING, WAITING], 10.0)
     board.note("p--a--x: something to know")
-    over = RUNNING._replace(state="complete", done=120)
-    board.update([over, WAITING._replace(state="running", pause="down")], 20.0)
-    board.finish([over, WAITING._replace(state="failed", why="the key was refused")], 30.0)
+    finished = RUNNING._replace(state="complete", done=120)
+    board.update([finished, WAITING._replace(state="running", pause="down")], 20.0)
+    board.finish([finished, WAITING._replace(state="failed", why="the key was refused")], 30.0)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     for words in (
         "p--a--x   running   30/120   50.0 % (33.0–67.0)   3/s",
@@ -52,10 +52,10 @@ def test_a_log_has_few_lines_and_no_control_codes() -> None:
     stream = io.StringIO()
     board = make_board(stream)
     board.start("plan p", [RUNNING, WAITING])
-    for second in range(100):
-        board.update([RUNNING, WAITING], float(second))
-    kept = WAITING._replace(state="complete", was_complete=True)
-    board.finish([RUNNING._replace(state="complete"), kept], 100.0)
+    for elapsed in range(100):
+        board.update([RUNNING, WAITING], float(elapsed))
+    unchanged_run = WAITING._replace(state="complete", was_complete=True)
+    board.finish([RUNNING._replace(state="complete"), unchanged_run], 100.0)
     lines = stream.getvalue().splitlines()
     assert 5 < len(lines) < 15
     assert "\x1b" not in stream.getvalue()
@@ -99,7 +99,7 @@ def test_a_narrow_terminal_shows_records_and_cuts_nothing(
     monkeypatch.setenv("KEJU_LANGUAGE", language)
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("LINES", "24")
-    told = {"en": ("50.0 % (33.0–67.0)", "3/s"), "zh": ("50.0 %（33.0–67.0）", "3/秒")}
+    cell_texts = {"en": ("50.0 % (33.0–67.0)", "3/s"), "zh": ("50.0 %（33.0–67.0）", "3/秒")}
     names = [f"weekly--a-model-with-a-long-name--exam-{number}" for number in range(12)]
     lines = [RUNNING._replace(run=name) for name in names]
     stream = Terminal()
@@ -110,11 +110,11 @@ def test_a_narrow_terminal_shows_records_and_cuts_nothing(
     drawn = [line.rstrip() for line in text.rpartition("plan p")[2].splitlines()]
     assert all(cells(line) <= 60 for line in drawn)
     assert len(drawn) <= 24
-    shown = [line for line in drawn if line in names]
-    assert len(shown) >= 4
+    name_lines = [line for line in drawn if line in names]
+    assert len(name_lines) >= 4
     for place, line in enumerate(drawn):
         if line in names:
             record = " ".join(drawn[place + 1 : place + 4])
-            for cell in ("30/120", *told[language]):
+            for cell in ("30/120", *cell_texts[language]):
                 assert cell in record
             assert "0.2500" in record

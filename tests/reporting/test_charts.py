@@ -35,7 +35,7 @@ def row(seconds: float, tokens: int = 10) -> SampleRow:
     return SampleRow(**facts)
 
 
-def pair(**more: Any) -> Comparison:
+def pair(**changes: Any) -> Comparison:
     part = SubsetChange(
         name=EVIL, n=20, difference=-0.1, arm_only=1, base_only=3, p=0.6, p_adjusted=0.6
     )
@@ -44,7 +44,7 @@ def pair(**more: Any) -> Comparison:
         "base_rate": 0.5, "arm_rate": 0.6, "difference": 0.1, "ci95": (0.01, 0.19), "p": 0.03,
         "both": 1, "arm_only": 9, "base_only": 3, "neither": 1, "subsets": (part,),
     }  # fmt: skip
-    return msgspec.convert(facts | more, Comparison)
+    return msgspec.convert(facts | changes, Comparison)
 
 
 def figures(results: Results) -> dict[str, Figure]:
@@ -76,10 +76,10 @@ def test_a_figure_stands_alone_and_is_inert(name: str) -> None:
 
 def test_a_forest_has_every_subset_its_interval_and_chance() -> None:
     figure = forest([document()])
-    shown = texts(figure)
+    labels = texts(figure)
     for name in SUBSETS:
-        assert name in shown
-    assert any("50.00 % (29.9–70.1), n 20" in text for text in shown)
+        assert name in labels
+    assert any("50.00 % (29.9–70.1), n 20" in text for text in labels)
     root = ElementTree.fromstring(figure.svg)
     lines = [line.get("class") for line in root.iter(f"{SVG}line")]
     assert lines.count("chance") >= 1
@@ -88,8 +88,8 @@ def test_a_forest_has_every_subset_its_interval_and_chance() -> None:
 
 
 def test_runs_share_a_forest_and_each_has_its_colour() -> None:
-    other = msgspec.structs.replace(document(), run="other", model="second")
-    figure = forest([document(), other])
+    second_run = msgspec.structs.replace(document(), run="other", model="second")
+    figure = forest([document(), second_run])
     root = ElementTree.fromstring(figure.svg)
     dots = [circle.get("class") for circle in root.iter(f"{SVG}circle")]
     assert dots.count("series-0") == dots.count("series-1") > 2
@@ -114,8 +114,8 @@ def test_a_histogram_holds_every_reply() -> None:
         "201 replies, median 1, 95th percentile 1.9, most 50" in text for text in texts(figure)
     )
     assert "≥ 2" in texts(figure)
-    nothing = histogram("latency", [("r", [row(0.0)])])  # type: ignore[list-item]
-    assert any("1 reply" in text for text in texts(nothing))
+    zero_latency = histogram("latency", [("r", [row(0.0)])])  # type: ignore[list-item]
+    assert any("1 reply" in text for text in texts(zero_latency))
 
 
 def test_the_style_has_the_colours_of_the_report() -> None:

@@ -13,7 +13,7 @@ from keju.models.scripted import ScriptedModel
 from keju.reporting.pairs import p_value
 from keju.types import Request
 from tests.cli.conftest import Keju, keju
-from tests.reporting.test_html import Page
+from tests.reporting.test_html import ParsedReport
 from tests.viewer.runs import HOSTILE
 
 __all__ = ["keju"]
@@ -25,24 +25,24 @@ Evaluate = Callable[..., None]
 def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
     """Sit the built-in exam; a run gets every question right whose hash `rights` accepts."""
 
-    def run(name: str, rights: Callable[[int], bool], *more: str, text: str = "") -> None:
+    def run(name: str, rights: Callable[[int], bool], *flags: str, text: str = "") -> None:
         def answer(request: Request) -> str:
-            right = rights(int(request.hash[:4], 16))
+            is_right = rights(int(request.hash[:4], 16))
             gold = request.labels[0] if request.labels else "A"
-            return f"{text} So the answer is ({gold if right else 'Z'})."
+            return f"{text} So the answer is ({gold if is_right else 'Z'})."
 
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
         ran = keju(
             "eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id", name,
-            *more,
+            *flags,
         )  # fmt: skip
         assert ran.code == 0, ran.err
 
     return run
 
 
-def page_of(path: str | Path) -> Page:
-    return Page(Path(path).read_text("utf-8"))
+def page_of(path: str | Path) -> ParsedReport:
+    return ParsedReport(Path(path).read_text("utf-8"))
 
 
 def test_the_page_begins_with_the_answer_and_shows_replies(keju: Keju, evaluate: Evaluate) -> None:
@@ -52,11 +52,11 @@ def test_the_page_begins_with_the_answer_and_shows_replies(keju: Keju, evaluate:
     assert ran.code == 0, ran.err
     assert ran.out.splitlines()[-1] == "wrote page.html"
     page = page_of("page.html")
-    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
     assert "two against one" in page.text
-    assert f"{100 * found['difference']:+.2f}" in page.text
-    assert found["conclusion"][1:] in page.text
-    for row in found["subsets"]:
+    assert f"{100 * comparison['difference']:+.2f}" in page.text
+    assert comparison["conclusion"][1:] in page.text
+    for row in comparison["subsets"]:
         assert f"{row['name']} " in page.text
     assert "Thus I say." in page.text
     assert all(link.startswith("#") for link in page.links)
@@ -104,13 +104,13 @@ def test_the_overview_of_several_pairs_tells_p_from_that_of_holm(
     for name, divisor in (("one", 1), ("two", 2), ("three", 3)):
         evaluate(name, lambda number, divisor=divisor: number % divisor == 0)
     ran = keju("compare", "one", "two", "three", "-o", "page.html", "--json")
-    first = ran.json["comparisons"][0]
-    assert first["p"] != first["p_holm"]
+    first_pair = ran.json["comparisons"][0]
+    assert first_pair["p"] != first_pair["p_holm"]
     overview = page_of("page.html").text.split("Overview", 1)[1]
     assert "95 % interval p p (Holm) verdict" in re.sub(r"\s+", " ", overview)
-    shown = f" {p_value(first['p'])} {p_value(first['p_holm'])} "
-    assert shown == " < 0.001 < 0.001 "
-    assert shown in re.sub(r"\s+", " ", overview)
+    p_cells = f" {p_value(first_pair['p'])} {p_value(first_pair['p_holm'])} "
+    assert p_cells == " < 0.001 < 0.001 "
+    assert p_cells in re.sub(r"\s+", " ", overview)
 
 
 def test_both_languages_are_in_the_file_and_python_writes_it(
@@ -118,9 +118,9 @@ def test_both_languages_are_in_the_file_and_python_writes_it(
 ) -> None:
     evaluate("one", lambda _: False)
     evaluate("two", lambda _: True)
-    written = report(["one", "two"], "page.html", language="zh")
-    assert written == Path("page.html")
-    source = written.read_text("utf-8")
+    page = report(["one", "two"], "page.html", language="zh")
+    assert page == Path("page.html")
+    source = page.read_text("utf-8")
     assert '<html lang="zh-CN">' in source
     assert "得分不同的题目" in source
     assert "Questions with different scores" in source

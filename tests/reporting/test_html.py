@@ -32,7 +32,7 @@ from tests.reporting.documents import (
 VOID = {"meta", "input", "br", "wbr", "line", "rect", "link", "img", "hr"}
 
 
-class Page(HTMLParser):
+class ParsedReport(HTMLParser):
     """Checks that tags are balanced, and gathers what a browser would show and load."""
 
     def __init__(self, source: str) -> None:
@@ -83,17 +83,17 @@ class Page(HTMLParser):
 def page(
     tmp_path: Path,
     records: list[Record],
-    shown: dict[str, Any] | None = None,
+    results_document: dict[str, Any] | None = None,
     *,
     questions: Any = lookup,
     language: Language = "en",
-) -> tuple[str, Page]:
+) -> tuple[str, ParsedReport]:
     output = tmp_path / "new" / "report.html"
-    typed = from_document(shown or document())
-    answers = [(questions(each.bench, each.id), each) for each in records]
+    typed = from_document(results_document or document())
+    answers = [(questions(record.bench, record.id), record) for record in records]
     write_report(typed, answers, output, manifest=MANIFEST, language=language)
     source = output.read_text(encoding="utf-8")
-    return source, Page(source)
+    return source, ParsedReport(source)
 
 
 def test_one_file_without_scripts_and_without_network(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_a_time_is_shown_as_a_clock_does_and_kept_exact_for_programs(
     stamp = "2026-11-17T20:00:33.123456+00:00"
     clock = datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
     output = tmp_path / "report.html"
-    for created, shown in (
+    for created, clock_time in (
         (stamp, f'<time datetime="{stamp}">{clock}</time>'),
         ("<b>a Tuesday", "&lt;b&gt;a Tuesday"),
     ):
         manifest = msgspec.structs.replace(MANIFEST, created=created)
         write_report(results(), [], output, manifest=manifest, language=language)
         settings = output.read_text("utf-8").partition('id="settings"')[2].partition("<details")[0]
-        assert shown in settings
+        assert clock_time in settings
         assert f">{stamp}" not in settings
 
 
@@ -236,8 +236,8 @@ def test_canaries_are_never_shown(tmp_path: Path) -> None:
         return Sample(id=sample_id, subset="snarks", index=0, text=f"Which?\n{line}", target="(A)",
                       choices=(line, "b"))  # fmt: skip
 
-    shown = record(1, text=f"I know this.\n{line}", reasoning=line, value=line)
-    source, parsed = page(tmp_path, [shown], questions=with_canary)
+    hidden_record = record(1, text=f"I know this.\n{line}", reasoning=line, value=line)
+    source, parsed = page(tmp_path, [hidden_record], questions=with_canary)
     assert guid not in source
     assert "Which?" in parsed.text
     assert "I know this." in parsed.text
@@ -257,17 +257,17 @@ def test_secrets_in_a_manifest_are_masked(tmp_path: Path) -> None:
 
 
 def test_the_page_is_bounded_however_many_fail(tmp_path: Path) -> None:
-    def many() -> Iterator[tuple[Sample | None, Record]]:
+    def failing_records() -> Iterator[tuple[Sample | None, Record]]:
         for number in range(5000):
             yield None, record(number, text="<>&" * 20_000, reasoning="r" * 50_000)
 
     results = from_document(document(entry(outcomes=outcomes(incorrect=5000))))
     output = tmp_path / "report.html"
-    write_report(results, many(), output, manifest=MANIFEST, language="en")
+    write_report(results, failing_records(), output, manifest=MANIFEST, language="en")
     source = output.read_text(encoding="utf-8")
     assert output.stat().st_size < 8_000_000
     assert source.count('<details class="case"') <= 220
-    parsed = Page(source)
+    parsed = ParsedReport(source)
     assert "of 5,000 answers that were not correct" in parsed.text
     assert "more characters" in parsed.text
     assert "keju export tuesday --format jsonl --full-text" in parsed.text
@@ -281,17 +281,17 @@ def test_the_chinese_page_speaks_chinese(tmp_path: Path) -> None:
         record(4, "error"),
     ]
     values = {"part": 3, "whole": 60, "share": 0.05}
-    told = entry(notices=[{"code": "unread_replies", "values": values}])
-    source, parsed = page(tmp_path, records, document(told, complete=False), language="zh")
+    noticed_entry = entry(notices=[{"code": "unread_replies", "values": values}])
+    source, parsed = page(tmp_path, records, document(noticed_entry, complete=False), language="zh")
     assert parsed.language == "zh-CN"
     for words in ("准确率，按子集平均（宏平均）", "95 % 置信区间", "结果分类", "未读出答案", "各子集",
                   "未答对的题", "答对的题", "标准答案", "推理过程", "决定这些数字的设置", "人类平均",
                   "60 个回复中有 3 个（5.00 %）读不出答案", "运行尚未完成"):  # fmt: skip
         assert words in parsed.text
-    shown = parsed.text
+    page_text = parsed.text
     for label in ("Outcomes", "Subsets", "Failures", "Target", "Reply", "Settings", "interval",
                   "incorrect", "unparsed (", "Question "):  # fmt: skip
-        assert label not in re.sub("Question number| / (incorrect|unparsed)", "", shown)
+        assert label not in re.sub("Question number| / (incorrect|unparsed)", "", page_text)
     assert source.index("未答对的题") < source.index("bbh_snarks_3")
 
 
@@ -317,9 +317,9 @@ def test_readers_that_disagree_are_listed(tmp_path: Path) -> None:
 def test_kinds_of_errors_and_of_questions(
     tmp_path: Path, language: Language, words: tuple[str, ...]
 ) -> None:
-    shown = entry(errors={"kinds": {"server": 5}, "example": "HTTP 500: <boom>"})
-    shown["metrics"]["accuracy[category=RNA-seq]"] = {"value": 0.25, "ci95": None, "n": 8}
-    source, parsed = page(tmp_path, [], document(shown), language=language)
+    benchmark = entry(errors={"kinds": {"server": 5}, "example": "HTTP 500: <boom>"})
+    benchmark["metrics"]["accuracy[category=RNA-seq]"] = {"value": 0.25, "ci95": None, "n": 8}
+    source, parsed = page(tmp_path, [], document(benchmark), language=language)
     for text in words:
         assert text.casefold() in parsed.text.casefold()
     assert "accuracy[" not in source
@@ -363,7 +363,7 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
         model="scripted", datasets=["demo"], limit=10, work_dir=str(tmp_path), run_id="r", language=language
     )  # fmt: skip
     finished = run_exams(config)
-    parsed = Page((finished.folder / "report.html").read_text(encoding="utf-8"))
+    parsed = ParsedReport((finished.folder / "report.html").read_text(encoding="utf-8"))
     value = finished.document["benchmarks"][0]["metrics"]["accuracy"]["value"]
     assert f"{value * 100:.2f} %" in parsed.text
     assert "details" in parsed.tags
@@ -383,7 +383,7 @@ def test_a_page_shows_prompts_as_sent_once_for_what_they_share(tmp_path: Path) -
     )
     run_exams(config)
     source = (tmp_path / "r" / "report.html").read_text("utf-8")
-    parsed = Page(source)
+    parsed = ParsedReport(source)
     failures = source.count('<details class="case" data-outcome=')
     assert source.count('<summary><span lang="en">Prompt as sent') == failures > 6
     links = re.findall(r'href="#(prompt-\d+)"', source)
@@ -395,9 +395,11 @@ def test_a_page_shows_prompts_as_sent_once_for_what_they_share(tmp_path: Path) -
 def test_a_page_shows_what_replies_took(tmp_path: Path) -> None:
     records = []
     for number in range(40):
-        own = record(number)
-        reply = msgspec.structs.replace(own.reply, seconds=0.1 * number, usage=Usage(9, 3 * number))
-        records.append(msgspec.structs.replace(own, reply=reply))
+        bare_record = record(number)
+        reply = msgspec.structs.replace(
+            bare_record.reply, seconds=0.1 * number, usage=Usage(9, 3 * number)
+        )
+        records.append(msgspec.structs.replace(bare_record, reply=reply))
     source, parsed = page(tmp_path, records)
     assert "40 replies, median 1.95, 95th percentile 3.71, most 3.9" in parsed.text
     assert "40 replies, median 58.5" in parsed.text
@@ -428,8 +430,8 @@ def test_a_page_shows_how_far_judges_agree(tmp_path: Path) -> None:
 
 
 def test_several_exams_begin_with_a_chart_of_all(tmp_path: Path) -> None:
-    two = document(entry(), entry(name="other"))
-    source, parsed = page(tmp_path, [], two)
+    two_exams = document(entry(), entry(name="other"))
+    source, parsed = page(tmp_path, [], two_exams)
     overview = source[source.index('id="overview"') : source.index('id="result-0"')]
     assert overview.count('class="plot"') == 2
     assert "Overview Exam" in parsed.text

@@ -52,7 +52,7 @@ def test_a_time_span_is_written_in_the_language(
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "english", "chinese"),
+    ("name", "title", "english", "chinese"),
     [
         ("accuracy", "", "accuracy, mean over questions (micro)", "准确率，按题平均（微平均）"),
         ("macro_23", "mean of 23 tasks", "mean of 23 tasks", "23 个任务的平均"),
@@ -67,17 +67,17 @@ def test_a_time_span_is_written_in_the_language(
     ],
 )
 def test_metrics_are_named_by_what_they_mean(
-    name: str, given: str, english: str, chinese: str
+    name: str, title: str, english: str, chinese: str
 ) -> None:
-    assert Labels("en").metric(name, given) == english
-    assert Labels("zh").metric(name, given) == chinese
+    assert Labels("en").metric(name, title) == english
+    assert Labels("zh").metric(name, title) == chinese
 
 
 def test_a_warning_without_a_code_of_ours_stays_as_it_was_written() -> None:
     notices = [{"code": "no_gold"}, {"code": "a sentence"}, {"code": "of_a_later_version"}]
     sentences = ["no gold answers: nothing is scored", "a sentence", "what a later one says"]
-    (shown,) = from_document(document(entry(notices=notices, warnings=sentences))).benchmarks
-    assert Labels("en").warnings(shown) == sentences
-    assert Labels("zh").warnings(shown) == ["无得分：没有标准答案", *sentences[1:]]
+    (benchmark,) = from_document(document(entry(notices=notices, warnings=sentences))).benchmarks
+    assert Labels("en").warnings(benchmark) == sentences
+    assert Labels("zh").warnings(benchmark) == ["无得分：没有标准答案", *sentences[1:]]
     (old,) = from_document(document(entry(warnings=sentences))).benchmarks
     assert Labels("zh").warnings(old) == sentences

@@ -14,11 +14,7 @@ from keju.results.compare import Compared
 from keju.results.schema import from_document
 from tests.reporting.documents import SUBSETS, document, entry, outcomes, results
 from tests.results.fake_exam import entry_of, make_exam, make_tally
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from tests.support.terminals import Terminal
 
 
 def render(document: dict[str, Any], width: int | None = None) -> str:
@@ -51,8 +47,8 @@ def test_the_chance_level_of_a_part_says_that_it_is_of_a_part() -> None:
         "accuracy": {"value": 0.5, "ci95": [0.4, 0.6], "n": 60},
         "chance": {"value": 0.25, "ci95": None, "n": 60},
     }
-    whole = render(document(entry(metrics=metrics, reference=[])))
-    assert "chance level 25.00 %" in whole
+    text = render(document(entry(metrics=metrics, reference=[])))
+    assert "chance level 25.00 %" in text
     missing = [{"code": "replies_missing", "values": {"part": 60, "whole": 120}}]
     part = render(document(entry(metrics=metrics, reference=[], notices=missing)))
     assert "chance level of the questions asked 25.00 %" in part
@@ -63,14 +59,14 @@ def test_published_means_are_named_in_words_where_the_run_has_them_whole() -> No
     metrics = {"accuracy": mean, "chance": {"value": 0.5, "ci95": None, "n": 60}}
     reference = [{"name": "random guessing", "overall": {"macro_23": 0.257}, "subsets": {}}]
 
-    def shown(**more: Any) -> str:
-        return render(document(entry(metrics=metrics | more, reference=reference)))
+    def rendered(**means: Any) -> str:
+        return render(document(entry(metrics=metrics | means, reference=reference)))
 
-    whole = shown(macro_23=mean)
-    assert "mean of 23 tasks\n" in whole
-    assert "chance level of the questions asked 50.00 %" in whole
-    assert "random guessing, whole exam" in whole
-    for part in (shown(), shown(macro_23=mean | {"partial": True, "tasks": 2})):
+    full_text = rendered(macro_23=mean)
+    assert "mean of 23 tasks\n" in full_text
+    assert "chance level of the questions asked 50.00 %" in full_text
+    assert "random guessing, whole exam" in full_text
+    for part in (rendered(), rendered(macro_23=mean | {"partial": True, "tasks": 2})):
         assert "whole exam" not in part, "nothing in the run compares with it"
         assert "chance level of the questions asked 50.00 %" in part
 
@@ -86,11 +82,11 @@ def test_long_names_are_broken_between_their_parts() -> None:
     stream = io.StringIO()
     rows = [["tracking_shuffled_objects_seven_objects", *["100.00 %"] * 3]]
     render_table(["subset", "accuracy", "interval", "chance"], rows, stream, width=60)
-    first, second = [
+    first_line, second_line = [
         line.split()[0] for line in stream.getvalue().splitlines() if "objects" in line
     ][:2]
-    assert first.endswith("_")
-    assert first + second == rows[0][0]
+    assert first_line.endswith("_")
+    assert first_line + second_line == rows[0][0]
 
 
 def test_a_metric_without_a_value_is_a_dash() -> None:
@@ -149,8 +145,8 @@ def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
-    other = entry("robust")
-    other["subsets"][0] = other["subsets"][0] | {"accuracy": 0.75}
+    robust_entry = entry("robust")
+    robust_entry["subsets"][0] = robust_entry["subsets"][0] | {"accuracy": 0.75}
     rows = [
         {
             "id": f"bbh_snarks_{number}",
@@ -162,11 +158,11 @@ def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
         }
         for number in range(33)
     ]
-    whole = entry("paper")
-    del whole["metrics"]["macro_accuracy"]["partial"]
-    text = render(document(whole, other, disagreements=rows))
-    told = "The readers disagree on 33 replies; here the 30 whose score depends on that"
-    assert text.startswith(told)
+    paper_entry = entry("paper")
+    del paper_entry["metrics"]["macro_accuracy"]["partial"]
+    text = render(document(paper_entry, robust_entry, disagreements=rows))
+    opening = "The readers disagree on 33 replies; here the 30 whose score depends on that"
+    assert text.startswith(opening)
     assert "bbh_snarks_29 " in text
     assert "bbh_snarks_30" not in text
     assert "(A): correct" in text
@@ -254,9 +250,9 @@ def test_an_exam_without_gold_answers_shows_no_bounds() -> None:
 
 
 def test_an_exact_match_with_many_errors_is_a_range_like_any_other() -> None:
-    made = entry_of(make_exam({"a": 4}, grader="exact"), make_tally("10ee"))
-    assert "25.00–75.00 %" in render(document(made)).splitlines()[1]
-    assert "exact match" not in render(document(made))
+    benchmark = entry_of(make_exam({"a": 4}, grader="exact"), make_tally("10ee"))
+    assert "25.00–75.00 %" in render(document(benchmark)).splitlines()[1]
+    assert "exact match" not in render(document(benchmark))
 
 
 @pytest.mark.parametrize(
@@ -276,23 +272,23 @@ def test_a_score_that_is_no_more_than_guessing_is_not_praised(
     metrics: dict[str, Any] = {"accuracy": {"value": 0.13, "ci95": ends, "n": 54}}
     if chance is not None:
         metrics["chance"] = {"value": chance, "ci95": None, "n": 54}
-    told = document(entry(metrics=metrics))
-    line = render(told).splitlines()[1]
+    guessing = document(entry(metrics=metrics))
+    line = render(guessing).splitlines()[1]
     assert (remark in line) if remark else ("than chance" not in line and "below" not in line)
     stream = Terminal()
-    render_results(from_document(told), file=stream, width=300)
+    render_results(from_document(guessing), file=stream, width=300)
     coloured = stream.getvalue().splitlines()[1]
     assert f"\x1b[1;{colour}m" in coloured if colour else "\x1b[1m" in coloured
 
 
 def test_a_score_whose_missing_grades_reach_above_chance_is_not_called_below_it() -> None:
-    own = {"value": 0.13, "ci95": [0.06, 0.24], "n": 54, "bounds": [0.1, 0.5]}
-    metrics = {"accuracy": own, "chance": {"value": 0.31, "ci95": None, "n": 54}}
+    accuracy = {"value": 0.13, "ci95": [0.06, 0.24], "n": 54, "bounds": [0.1, 0.5]}
+    metrics = {"accuracy": accuracy, "chance": {"value": 0.31, "ci95": None, "n": 54}}
     assert "does not differ from chance" in render(document(entry(metrics=metrics)))
 
 
 @pytest.mark.parametrize(
-    ("ends", "p", "p_holm", "told", "helps"),
+    ("ends", "p", "p_holm", "expected", "helps"),
     [
         ((0.01, 0.53), 0.07, None, "the 95 % interval excludes 0, but p is 0.07: ", False),
         ((-0.01, 0.53), 0.04, None, "p is 0.04, but the 95 % interval includes 0: ", False),
@@ -302,7 +298,7 @@ def test_a_score_whose_missing_grades_reach_above_chance_is_not_called_below_it(
     ],
 )
 def test_arms_whose_interval_and_p_disagree_are_told_as_compare_tells_it(
-    ends: tuple[float, float], p: float, p_holm: float | None, told: str, helps: bool
+    ends: tuple[float, float], p: float, p_holm: float | None, expected: str, helps: bool
 ) -> None:
     pair = {
         "exam": "bbh", "reader": "paper", "base": "baseline", "arm": "calc", "n": 20,
@@ -318,8 +314,8 @@ def test_arms_whose_interval_and_p_disagree_are_told_as_compare_tells_it(
     pairs = from_document(document(*arms, comparisons=[pair])).comparisons
     render_compared(Compared(comparisons=tuple(pairs)), file=stream)
     sentences = {line for line in stream.getvalue().splitlines() if "since Keju reports" in line}
-    assert all(told in sentence for sentence in sentences)
-    assert len(sentences) == bool(told)
+    assert all(expected in sentence for sentence in sentences)
+    assert len(sentences) == bool(expected)
     assert sentences <= set(text.splitlines())
 
 
@@ -330,15 +326,15 @@ def test_questions_known_to_be_faulty_are_named(
     monkeypatch.setenv("KEJU_LANGUAGE", language)
     ids = [f"bbh_snarks_{number}" for number in range(9)]
 
-    def told(n: int, named: list[str]) -> str:
-        lines = render(document(entry(errata={"n": n, "ids": named}))).splitlines()
-        (line,) = [each for each in lines if "known errors" in each or "已知有误、仍" in each]
+    def errata_line(n: int, listed_ids: list[str]) -> str:
+        lines = render(document(entry(errata={"n": n, "ids": listed_ids}))).splitlines()
+        (line,) = [line for line in lines if "known errors" in line or "已知有误、仍" in line]
         return line
 
-    assert all(name in told(6, ids[:6]) for name in ids[:6])
-    assert "keju audit" not in told(6, ids[:6])
-    many = told(9, ids)
-    assert [name for name in ids if name in many] == ids[:5]
-    assert "keju audit tuesday" in many
-    assert ("and 4 more" if language == "en" else "还有 4 题") in many
-    assert "keju audit" in told(4, []), "a file that names none"
+    assert all(name in errata_line(6, ids[:6]) for name in ids[:6])
+    assert "keju audit" not in errata_line(6, ids[:6])
+    nine_errata = errata_line(9, ids)
+    assert [name for name in ids if name in nine_errata] == ids[:5]
+    assert "keju audit tuesday" in nine_errata
+    assert ("and 4 more" if language == "en" else "还有 4 题") in nine_errata
+    assert "keju audit" in errata_line(4, []), "a file that names none"

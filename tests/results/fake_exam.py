@@ -74,7 +74,7 @@ def make_sample(
     )
 
 
-def make_exam(sizes: Mapping[str, int], means: Sequence[Mean] = (), **more: Any) -> FakeExam:
+def make_exam(sizes: Mapping[str, int], means: Sequence[Mean] = (), **attributes: Any) -> FakeExam:
     """An exam with subsets of the given sizes; `more` sets attributes of the exam."""
     samples: list[Sample] = []
     subsets: list[Subset] = []
@@ -82,7 +82,7 @@ def make_exam(sizes: Mapping[str, int], means: Sequence[Mean] = (), **more: Any)
         subsets.append(Subset(name, len(samples), len(samples) + size))
         samples += [make_sample(name, index) for index in range(size)]
     exam = FakeExam(samples, subsets, means)
-    for attribute, value in more.items():
+    for attribute, value in attributes.items():
         setattr(exam, attribute, value)
     return exam
 
@@ -92,8 +92,8 @@ def make_tally(
 ) -> Tally:
     """A tally of outcomes written as letters, e.g. ``110e.``, unit by unit."""
     tally = Tally(len(outcomes) // epochs, epochs, keep_answers=answers is not None)
-    given = list(answers) if answers is not None else [None] * len(outcomes)
-    for unit, (letter, answer) in enumerate(zip(outcomes, given, strict=True)):
+    texts = list(answers) if answers is not None else [None] * len(outcomes)
+    for unit, (letter, answer) in enumerate(zip(outcomes, texts, strict=True)):
         if letter != ".":
             score = Score(float(letter == "1"), OUTCOME_OF[letter])
             tally.add(unit, Reading("robust", Answer(answer), score))
@@ -103,8 +103,8 @@ def make_tally(
 def entry_of(exam: Exam, tally: Tally, reader: str = "robust") -> dict[str, Any]:
     """The entry of the document, with nothing spent."""
     entry = summarise(exam, tally, reader=reader, usage=UsageTotals(), timing=Timing(0.0))
-    made: dict[str, Any] = document_of(entry)["benchmarks"][0]
-    return made
+    first_entry: dict[str, Any] = document_of(entry)["benchmarks"][0]
+    return first_entry
 
 
 def document_of(*entries: ResultEntry) -> dict[str, Any]:

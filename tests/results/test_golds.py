@@ -35,7 +35,7 @@ SHOWN = {"choices": ["x", "y"], "answer": "B"}
 
 
 @pytest.mark.parametrize(
-    ("rows", "flags", "gold", "accuracy", "other"),
+    ("rows", "flags", "gold", "accuracy", "other_accuracies"),
     [
         (({}, {}), (), "current", 1.0, {}),
         (({"answer": "A"}, {"answer": "B"}), (), "current", 1.0, {"recorded": 0.5}),
@@ -52,22 +52,26 @@ def test_the_results_say_which_gold_counted(
     flags: tuple[str, ...],
     gold: str,
     accuracy: float,
-    other: dict[str, float],
+    other_accuracies: dict[str, float],
 ) -> None:
-    given = ("score", "--datasets", str(quiz), "--predictions", predict(quiz, *rows), *flags)
-    ran = keju(*given, "--json")
+    arguments = ("score", "--datasets", str(quiz), "--predictions", predict(quiz, *rows), *flags)
+    ran = keju(*arguments, "--json")
     assert ran.code == 0, ran.err
     (entry,) = ran.json["benchmarks"]
     metrics = entry["metrics"]
-    found = {
-        which: metrics[f"accuracy_{which}_gold"]["value"]
-        for which in ("recorded", "current")
-        if f"accuracy_{which}_gold" in metrics
+    found_accuracies = {
+        kind: metrics[f"accuracy_{kind}_gold"]["value"]
+        for kind in ("recorded", "current")
+        if f"accuracy_{kind}_gold" in metrics
     }
-    assert (entry["gold"], metrics["accuracy"]["value"], found) == (gold, accuracy, other)
-    text = keju(*given).out
+    assert (entry["gold"], metrics["accuracy"]["value"], found_accuracies) == (
+        gold,
+        accuracy,
+        other_accuracies,
+    )
+    text = keju(*arguments).out
     assert "gold answers: " in text
-    assert ("carry another one" in text) is bool(other)
+    assert ("carry another one" in text) is bool(other_accuracies)
 
 
 def test_a_row_that_cannot_be_is_named_by_its_line(keju: Keju, quiz: Path) -> None:

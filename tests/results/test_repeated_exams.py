@@ -99,11 +99,11 @@ def test_a_refusal_is_an_option_that_can_win() -> None:
 
 
 def test_option_identity_goes_through_the_stored_order() -> None:
-    shown = make_sample("a", 0, order=(2, 0, 3, 1))
+    reordered = make_sample("a", 0, order=(2, 0, 3, 1))
     turned = make_sample("a", 0, order=(0, 1, 2, 3))
-    assert option_identity(shown, "B") == option_identity(turned, "A")
-    assert option_identity(shown, "A") != option_identity(turned, "A")
-    assert option_identity(shown, "42") == "42"
+    assert option_identity(reordered, "B") == option_identity(turned, "A")
+    assert option_identity(reordered, "A") != option_identity(turned, "A")
+    assert option_identity(reordered, "42") == "42"
     assert option_identity(make_sample("a", 0), "B") == "B"
 
 
@@ -116,16 +116,16 @@ def test_votes_are_on_options_where_each_repeat_had_its_own_order() -> None:
     reader = RobustReader(Choice(), strict=ANSWER_COLON)
     job = Job(exam, Sampling(), [reader], model="m", epochs=3)
     for unit in range(job.units):
-        item, epoch = divmod(unit, 3)
-        shown, option = orders[epoch], chosen[epoch]
-        label = LABELS[shown.index(option)]
+        question, epoch = divmod(unit, 3)
+        order, option = orders[epoch], chosen[epoch]
+        label = LABELS[order.index(option)]
         score = Score(float(not option), "incorrect" if option else "correct")
         record = Record(
             bench="fake",
-            id=exam.samples[item].id,
+            id=exam.samples[question].id,
             epoch=epoch,
             hash=str(unit),
-            order=shown,
+            order=order,
             reply=Reply(label),
             readings=(Reading("robust", Answer(label), score),),
         )
@@ -168,8 +168,8 @@ def test_errata_and_clusters_with_repeats() -> None:
 def test_intervals_of_simulated_runs_cover_the_models_true_score() -> None:
     """From the tally to the entry: the truth of a known model lies inside 95 % of the time."""
     chance = random.Random(11)
-    items, epochs, runs = 40, 4, 600
-    exam = make_exam({"a": items})
+    size, epochs, runs = 40, 4, 600
+    exam = make_exam({"a": size})
     abilities = (0.1, 0.5, 0.9)
     truth = {
         "accuracy": sum(abilities) / 3,
@@ -179,7 +179,7 @@ def test_intervals_of_simulated_runs_cover_the_models_true_score() -> None:
     }
     covered = dict.fromkeys(truth, 0)
     for _ in range(runs):
-        skills = [chance.choice(abilities) for _ in range(items)]
+        skills = [chance.choice(abilities) for _ in range(size)]
         outcomes = "".join(
             "1" if chance.random() < p else "0" for p in skills for _ in range(epochs)
         )

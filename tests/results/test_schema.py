@@ -17,24 +17,24 @@ RECORDED = sorted((Path(__file__).parents[1] / "runs01").glob("*/run/results.jso
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parts[-3])
 def test_results_of_0_1_come_back_as_they_were_and_with_notices(path: Path) -> None:
     document: dict[str, Any] = json.loads(path.read_bytes())
-    again = to_document(from_document(document))
-    for entry in again["benchmarks"]:
+    round_trip = to_document(from_document(document))
+    for entry in round_trip["benchmarks"]:
         plain = [{"code": sentence} for sentence in entry["warnings"]]
         assert entry.pop("notices") == plain
-    assert again == document
+    assert round_trip == document
 
 
 def test_recorded_results_are_there() -> None:
     assert len(RECORDED) > 5
 
 
-def read(name: str) -> dict[str, Any]:
+def recorded_document(name: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(next(p for p in RECORDED if name in str(p)).read_bytes())
     return document
 
 
 def test_what_only_one_metric_has_stands_beside_its_value() -> None:
-    document = read("bbh")
+    document = recorded_document("bbh")
     accuracy = document["benchmarks"][0]["metrics"]["accuracy"]
     accuracy["own"] = {"a": [1, None]}
     results = from_document(document)
@@ -43,12 +43,14 @@ def test_what_only_one_metric_has_stands_beside_its_value() -> None:
 
 
 def test_notices_and_metrics_are_added_to_a_new_entry() -> None:
-    entry = from_document(read("bbh")).benchmarks[0]
+    entry = from_document(recorded_document("bbh")).benchmarks[0]
     notice = Notice("few_clusters", {"clusters": 3})
-    more: ResultEntry = entry.with_notices([notice]).with_metrics({"x": entry.metrics["accuracy"]})
-    assert more.notices == (*entry.notices, notice)
-    assert more.warnings[-1] == "only 3 clusters: the interval is itself unsure"
-    assert list(more.metrics) == [*entry.metrics, "x"]
+    extended: ResultEntry = entry.with_notices([notice]).with_metrics(
+        {"x": entry.metrics["accuracy"]}
+    )
+    assert extended.notices == (*entry.notices, notice)
+    assert extended.warnings[-1] == "only 3 clusters: the interval is itself unsure"
+    assert list(extended.metrics) == [*entry.metrics, "x"]
     assert "x" not in entry.metrics
 
 

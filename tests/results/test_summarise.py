@@ -206,8 +206,8 @@ def test_bounds_of_a_clustered_exam_are_as_unsure_as_its_accuracy() -> None:
         assert clustered[name]["deff"] == pytest.approx(4.3, abs=0.2)
         low, high = clustered[name]["ci95"]
         size = 48 / clustered[name]["deff"]
-        apart = wilson(value, size, student_t_quantile(0.975, 11))
-        assert high - low == pytest.approx(apart.high - apart.low, rel=0.02)
+        unclustered = wilson(value, size, student_t_quantile(0.975, 11))
+        assert high - low == pytest.approx(unclustered.high - unclustered.low, rel=0.02)
 
 
 def test_subsets_of_one_question_have_the_interval_of_one_pot() -> None:
@@ -228,24 +228,24 @@ def test_small_subsets_near_all_right_are_no_wider_than_one_pot() -> None:
 
 def test_ten_clusters_do_not_warn_and_one_has_no_interval() -> None:
     assert entry_of(clustered_exam([2] * 10), make_tally("10" * 10))["warnings"] == []
-    alone = entry_of(clustered_exam([6]), make_tally("110010"))
-    assert alone["metrics"]["accuracy"]["value"] == 0.5
-    assert alone["metrics"]["accuracy"]["ci95"] is None
-    assert alone["metrics"]["accuracy"]["withheld"] == alone["notices"][0]["code"] == "one_cluster"
-    assert alone["subsets"][0]["withheld"] == "one_cluster"
-    assert any("one context" in warning for warning in alone["warnings"])
+    entry = entry_of(clustered_exam([6]), make_tally("110010"))
+    assert entry["metrics"]["accuracy"]["value"] == 0.5
+    assert entry["metrics"]["accuracy"]["ci95"] is None
+    assert entry["metrics"]["accuracy"]["withheld"] == entry["notices"][0]["code"] == "one_cluster"
+    assert entry["subsets"][0]["withheld"] == "one_cluster"
+    assert any("one context" in warning for warning in entry["warnings"])
 
 
 def test_fewer_than_five_questions_have_no_interval_and_a_reason() -> None:
-    few = entry_of(make_exam({"a": 4, "b": 4}), make_tally("1100" + "0010"))
-    assert few["metrics"]["accuracy"]["ci95"] is not None
-    assert [(row["ci95"], row["withheld"]) for row in few["subsets"]] == [
+    small_groups = entry_of(make_exam({"a": 4, "b": 4}), make_tally("1100" + "0010"))
+    assert small_groups["metrics"]["accuracy"]["ci95"] is not None
+    assert [(row["ci95"], row["withheld"]) for row in small_groups["subsets"]] == [
         (None, "few_questions")
     ] * 2
-    alone = entry_of(make_exam({"a": 4}), make_tally("1100"))
-    assert alone["metrics"]["accuracy"]["withheld"] == alone["notices"][0]["code"]
-    assert alone["notices"][0]["code"] == "few_questions"
-    assert any("fewer than 5 questions" in warning for warning in alone["warnings"])
+    entry = entry_of(make_exam({"a": 4}), make_tally("1100"))
+    assert entry["metrics"]["accuracy"]["withheld"] == entry["notices"][0]["code"]
+    assert entry["notices"][0]["code"] == "few_questions"
+    assert any("fewer than 5 questions" in warning for warning in entry["warnings"])
 
 
 def test_samples_without_a_group_are_clusters_of_their_own() -> None:
@@ -362,7 +362,7 @@ def test_memory_does_not_grow_with_the_exam(epochs: int) -> None:
 
 def golden_exam(counts: dict[str, tuple[int, int]], means: list[Mean]) -> tuple[FakeExam, Tally]:
     exam = make_exam({name: n for name, (_, n) in counts.items()}, means)
-    outcomes = "".join("1" * right + "0" * (n - right) for right, n in counts.values())
+    outcomes = "".join("1" * correct + "0" * (n - correct) for correct, n in counts.values())
     return exam, make_tally(outcomes)
 
 

@@ -31,13 +31,13 @@ Lay = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def verified(data_dir: Path) -> dict[str, VerifiedSet]:
-    return {each.recorded.label: each for each in verify_all(data_dir)}
+    return {verification.recorded.label: verification for verification in verify_all(data_dir)}
 
 
 def test_every_recorded_set_is_found_and_as_known(verified: dict[str, VerifiedSet]) -> None:
     assert set(verified) == SETS
-    wrong = [(name, c) for name, v in verified.items() for c in v.checks if not c.ok]
-    assert wrong == []
+    failed_checks = [(name, c) for name, v in verified.items() for c in v.checks if not c.ok]
+    assert failed_checks == []
 
 
 FIGURES = {
@@ -65,8 +65,8 @@ FIGURES = {
 def test_the_figures_compared_are_the_published_ones(
     verified: dict[str, VerifiedSet], name: str
 ) -> None:
-    got = {check.label: check.actual for check in verified[name].checks}
-    assert {what: got[what] for what in FIGURES[name]} == FIGURES[name]
+    actual = {check.label: check.actual for check in verified[name].checks}
+    assert {figure: actual[figure] for figure in FIGURES[name]} == FIGURES[name]
 
 
 def test_a_set_has_a_figure_for_each_of_its_subsets(verified: dict[str, VerifiedSet]) -> None:
@@ -80,7 +80,9 @@ def test_a_set_has_a_figure_for_each_of_its_subsets(verified: dict[str, Verified
 def lay(data_dir: Path, tmp_path: Path) -> Lay:
     """Lay out a data folder with some recorded sets, under other names if asked."""
 
-    def put(benchmark: str, name: str, golden: dict[str, Any] | None = None, to: str = "") -> Path:
+    def copy_set(
+        benchmark: str, name: str, golden: dict[str, Any] | None = None, to: str = ""
+    ) -> Path:
         folder = tmp_path / "data" / "golden" / benchmark
         folder.mkdir(parents=True, exist_ok=True)
         source = data_dir / "golden" / benchmark
@@ -93,10 +95,10 @@ def lay(data_dir: Path, tmp_path: Path) -> Lay:
             (folder / f"{to or name}_golden.json").write_text(json.dumps(golden))
         return tmp_path / "data"
 
-    return put
+    return copy_set
 
 
-def known(data_dir: Path, benchmark: str, name: str) -> dict[str, Any]:
+def golden_document(data_dir: Path, benchmark: str, name: str) -> dict[str, Any]:
     path = data_dir / "golden" / benchmark / f"{name}_golden.json"
     golden: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return golden
@@ -106,14 +108,14 @@ ANSWER_ONLY = "code-davinci-002_answer_only"
 
 
 def test_a_difference_is_one_line_and_exit_code_1(lay: Lay, data_dir: Path, keju: Keju) -> None:
-    golden = known(data_dir, "bbh", ANSWER_ONLY)
+    golden = golden_document(data_dir, "bbh", ANSWER_ONLY)
     golden["subsets"]["snarks"]["correct"] += 1
     folder = lay("bbh", ANSWER_ONLY, golden)
     ran = keju("verify", "--data-dir", str(folder))
     assert ran.code == 1
     different = [line for line in ran.out.splitlines() if line.endswith("DIFFERENT")]
-    right = golden["subsets"]["snarks"]["correct"]
-    line = f"bbh/{ANSWER_ONLY}  snarks, correct  expected {right}  got {right - 1}  DIFFERENT"
+    correct = golden["subsets"]["snarks"]["correct"]
+    line = f"bbh/{ANSWER_ONLY}  snarks, correct  expected {correct}  got {correct - 1}  DIFFERENT"
     assert different == [line, "1 set, 34 figures, 1 DIFFERENT"]
 
 
@@ -133,10 +135,10 @@ def test_all_figures_are_listed_on_request(lay: Lay, keju: Keju) -> None:
     assert len(keju("verify", "--data-dir", str(folder), "--all").out.splitlines()) == 35
 
 
-@pytest.mark.parametrize("lost", ["_golden.json", "_predictions.jsonl.gz"])
-def test_half_a_set_is_refused(lay: Lay, keju: Keju, lost: str) -> None:
+@pytest.mark.parametrize("missing_suffix", ["_golden.json", "_predictions.jsonl.gz"])
+def test_half_a_set_is_refused(lay: Lay, keju: Keju, missing_suffix: str) -> None:
     folder = lay("bbh", ANSWER_ONLY)
-    (folder / "golden" / "bbh" / f"{ANSWER_ONLY}{lost}").unlink()
+    (folder / "golden" / "bbh" / f"{ANSWER_ONLY}{missing_suffix}").unlink()
     ran = keju("verify", "--data-dir", str(folder))
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
@@ -144,25 +146,25 @@ def test_half_a_set_is_refused(lay: Lay, keju: Keju, lost: str) -> None:
 
 
 def test_nothing_to_verify_is_refused(tmp_path: Path, keju: Keju) -> None:
-    for place, told in ((tmp_path, "has no folder 'golden'"), (tmp_path, "no recorded outputs")):
+    for place, message in ((tmp_path, "has no folder 'golden'"), (tmp_path, "no recorded outputs")):
         ran = keju("verify", "--data-dir", str(place))
-        assert (ran.code, told in ran.err) == (2, True)
+        assert (ran.code, message in ran.err) == (2, True)
         (tmp_path / "golden").mkdir(exist_ok=True)
     assert "give the folder" in keju("verify").err
 
 
 def test_files_of_another_shape_are_refused(tmp_path: Path) -> None:
-    for benchmark, told in (("bbh", "not the shape"), ("bhb", "did you mean 'bbh'")):
+    for benchmark, message in (("bbh", "not the shape"), ("bhb", "did you mean 'bbh'")):
         folder = tmp_path / benchmark / "golden" / benchmark
         folder.mkdir(parents=True)
         (folder / "x_golden.json").write_text("{}")
         (folder / "x_predictions.jsonl").write_text("{}\n")
-        with pytest.raises(DataError, match=told):
+        with pytest.raises(DataError, match=message):
             list(verify_all(tmp_path / benchmark))
 
 
 def test_every_checker_is_there(data_dir: Path) -> None:
-    assert {found.benchmark for found in find_sets(data_dir)} == {
+    assert {recorded_set.benchmark for recorded_set in find_sets(data_dir)} == {
         name for name in registry.names() if registry.get(name).golden
     }
 
@@ -178,8 +180,8 @@ def test_score_adds_the_official_guesses_where_both_levels_are_asked_for(
     name = "accuracy_official_seed_12345"
     shares = {e["reader"]: e["metrics"][name]["value"] for e in ran.json["benchmarks"]}
     assert shares == {"l1": 3723 / 12032, "l2": 3711 / 12032}
-    one = keju(
+    one_level = keju(
         "score", "--datasets", "mmlu_pro", "--predictions", str(file), "--reader", "l1",
         "--data-dir", str(data_dir), "--json",
     )  # fmt: skip
-    assert name not in one.json["benchmarks"][0]["metrics"]
+    assert name not in one_level.json["benchmarks"][0]["metrics"]

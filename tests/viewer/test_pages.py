@@ -25,7 +25,7 @@ from keju.runs.run import Run
 from keju.task import run_exams
 from keju.viewer.app import make_app
 from keju.viewer.run_index import RunIndex
-from tests.reporting.test_html import Page
+from tests.reporting.test_html import ParsedReport
 from tests.viewer.conftest import Site
 from tests.viewer.runs import mixed, write
 
@@ -42,7 +42,7 @@ def visit(
 def text_of(response: object) -> str:
     source = getattr(response, "text", "")
     assert getattr(response, "status_code", 0) == 200, source
-    return Page(source).text
+    return ParsedReport(source).text
 
 
 def test_the_first_page_lists_runs_by_exam_with_interval_and_state(runs: Path) -> None:
@@ -174,7 +174,7 @@ def test_an_address_with_a_wrong_value_is_told_which_and_what_it_may_be(
         with visit(runs) as client:
             answer = client.get(f"/runs/stored/samples?{query}&lang={language}")
         assert answer.status_code == 400
-        page = Page(answer.text).text
+        page = ParsedReport(answer.text).text
         assert words in page
         assert query.rpartition("&")[2] in page
         assert "Expected" not in page
@@ -210,7 +210,7 @@ def test_hostile_replies_are_text(runs: Path) -> None:
             source = client.get(f"/runs/stored/{path}").text
             assert "<script>alert" not in source
             assert "<img" not in source
-            assert "49" not in Page(source).text.replace("149", "")
+            assert "49" not in ParsedReport(source).text.replace("149", "")
 
 
 def test_chinese_is_a_click_away_and_stays(runs: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_run_that_stopped_shows_what_is_there_so_far(tmp_path: Path) -> None:
         (tmp_path / "bad" / "manifest.json").write_text('{"run": 5}')
         answer = client.get("/runs/bad?lang=zh")
         assert answer.status_code == 400
-        assert "应为文本，而不是整数（在 run 处）" in Page(answer.text).text
+        assert "应为文本，而不是整数（在 run 处）" in ParsedReport(answer.text).text
 
 
 def test_a_stream_tells_what_changes_and_ends_with_the_run(tmp_path: Path) -> None:
