@@ -63,14 +63,14 @@ def test_a_torn_last_line_is_repaired_and_nothing_else(
     folder = tmp_path_factory.mktemp("torn")
     with Journal(folder) as journal:
         journal.append([record(1), record(2)])
-    whole = (folder / FILE).read_bytes()
-    lines = whole.splitlines(keepends=True)
-    (folder / FILE).write_bytes(whole[: max(0, len(whole) - cut)])
-    kept = 1 if cut <= len(lines[1]) else 0
+    content = (folder / FILE).read_bytes()
+    lines = content.splitlines(keepends=True)
+    (folder / FILE).write_bytes(content[: max(0, len(content) - cut)])
+    intact = 1 if cut <= len(lines[1]) else 0
     with Journal(folder) as journal:
         journal.append([record(3)])
-    ids = [each.id for each in Records(folder)]
-    assert ids == [f"demo_{n}" for n in range(1, kept + 1)] + ["demo_3"]
+    ids = [record.id for record in Records(folder)]
+    assert ids == [f"demo_{n}" for n in range(1, intact + 1)] + ["demo_3"]
 
 
 @given(place=st.integers(min_value=0), byte=st.integers(min_value=0, max_value=255))
@@ -78,15 +78,15 @@ def test_a_byte_that_is_another_is_found_out_or_changes_nothing(
     place: int, byte: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("other")
-    written = [record(number, f"the answer is {number}") for number in range(3)]
+    written_records = [record(number, f"the answer is {number}") for number in range(3)]
     with Journal(folder) as journal:
-        journal.append(written)
+        journal.append(written_records)
     data = bytearray((folder / FILE).read_bytes())
     data[place % len(data)] = byte
     (folder / FILE).write_bytes(data)
-    read = list(Records(folder))
-    assert all(each in written for each in read)
-    assert len(read) >= 1
+    read_records = list(Records(folder))
+    assert all(record in written_records for record in read_records)
+    assert len(read_records) >= 1
 
 
 def test_a_line_that_was_written_anew_is_not_believed(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_lines_of_0_1_are_read_and_have_no_checksum(tmp_path: Path) -> None:
     line = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(line + line.rpartition(b',"crc":')[0] + b"}\n")
     records = Records(tmp_path)
-    assert [(each.id, records.is_sealed) for each in records] == [
+    assert [(stored.id, records.is_sealed) for stored in records] == [
         ("demo_1", True),
         ("demo_1", False),
     ]
@@ -126,7 +126,7 @@ def test_unreadable_lines_are_counted_and_passed_over(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append([record(2)])
     records = Records(tmp_path)
-    assert [each.id for each in records] == ["demo_1", "demo_2"]
+    assert [stored.id for stored in records] == ["demo_1", "demo_2"]
     assert records.damaged == 4
 
 

@@ -25,7 +25,7 @@ def manifest(folder: Path) -> ManifestFile:
 
 
 @pytest.mark.parametrize(
-    ("fact", "value", "told"),
+    ("fact", "value", "difference"),
     [
         ("sha256", "b", "the weights"),
         ("chat_template_hash", "u", "the chat template"),
@@ -34,11 +34,11 @@ def manifest(folder: Path) -> ManifestFile:
     ],
 )
 def test_a_run_is_of_one_local_model_used_in_one_way(
-    tmp_path: Path, fact: str, value: object, told: str
+    tmp_path: Path, fact: str, value: object, difference: str
 ) -> None:
     manifest(tmp_path).note_endpoint(FACTS)
     with pytest.raises(
-        UsageError, match=f"was made with a model of the same name that differs in {told}"
+        UsageError, match=f"was made with a model of the same name that differs in {difference}"
     ):
         manifest(tmp_path).note_endpoint(FACTS | {fact: value})
     manifest(tmp_path).note_endpoint(FACTS | {"threads": 4})
@@ -46,11 +46,11 @@ def test_a_run_is_of_one_local_model_used_in_one_way(
 
 def test_what_is_described_is_what_comes_back_from_the_file(tmp_path: Path) -> None:
     manifest(tmp_path).write()
-    again = manifest(tmp_path)
-    assert again.before is not None
-    assert find_differences(again.before, again.manifest) == []
-    assert again.trusted_from == 0
-    assert again.ask_again == frozenset()
+    reopened = manifest(tmp_path)
+    assert reopened.before is not None
+    assert find_differences(reopened.before, reopened.manifest) == []
+    assert reopened.trusted_from == 0
+    assert reopened.ask_again == frozenset()
 
 
 def test_a_session_that_asks_nobody_keeps_what_was_known_of_the_endpoint(tmp_path: Path) -> None:
@@ -60,13 +60,13 @@ def test_a_session_that_asks_nobody_keeps_what_was_known_of_the_endpoint(tmp_pat
 
 
 def test_a_session_grows_and_earlier_ones_stay(tmp_path: Path) -> None:
-    first = manifest(tmp_path)
-    first.note_session(StoredSession(seconds=1.0))
-    first.note_session(StoredSession(seconds=2.0, cost=0.5))
-    second = manifest(tmp_path)
-    second.note_session(StoredSession(seconds=3.0))
-    second.judge_log("judge").note_session(StoredSession(seconds=7.0))
-    assert second.seconds == 5.0
+    manifest_before = manifest(tmp_path)
+    manifest_before.note_session(StoredSession(seconds=1.0))
+    manifest_before.note_session(StoredSession(seconds=2.0, cost=0.5))
+    manifest_after = manifest(tmp_path)
+    manifest_after.note_session(StoredSession(seconds=3.0))
+    manifest_after.judge_log("judge").note_session(StoredSession(seconds=7.0))
+    assert manifest_after.seconds == 5.0
     stored = json.loads((tmp_path / "manifest.json").read_text())
     assert [session["seconds"] for session in stored["sessions"]] == [2.0, 3.0]
     assert [session.get("cost") for session in stored["sessions"]] == [0.5, None]

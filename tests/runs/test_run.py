@@ -30,7 +30,7 @@ def record(text: str | Fault, hash_: str = ONE, sample_id: str = "q1", epoch: in
     return Record(bench="b", id=sample_id, epoch=epoch, hash=hash_, reply=reply)
 
 
-def told(reply: Reply) -> str:
+def error_kind(reply: Reply) -> str:
     return reply.text if reply.error is None else reply.error.kind
 
 
@@ -49,10 +49,12 @@ def told(reply: Reply) -> str:
 def test_the_rule(lines: list[str | Fault], by_hash: str, by_key: str) -> None:
     placed = list(enumerate(map(record, lines)))
     for keyed, expected in ((False, by_hash), (True, by_key)):
-        *_, (number, start, last) = select_counting(placed, DigestTable(), by_key=keyed, grow=True)
+        *_, (number, start, last_record) = select_counting(
+            placed, DigestTable(), by_key=keyed, grow=True
+        )
         assert number == 0
-        assert last is placed[start][1]
-        assert told(last.reply) == expected
+        assert last_record is placed[start][1]
+        assert error_kind(last_record.reply) == expected
 
 
 def test_only_records_of_todays_requests_count() -> None:
@@ -112,15 +114,15 @@ def test_an_error_after_a_kept_one_is_asked_again(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"model": "scripted", "datasets": ["demo"]}
     config = TaskConfig(**settings, work_dir=str(tmp_path), run_id="r", limit=1)
     folder = run_exams(config, report=False).folder
-    first, *others = Records(folder)
+    first_record, *later_records = Records(folder)
     (folder / FILE).unlink()
     with Journal(folder) as journal:
         for fault in (FINAL, ERROR):
-            journal.append([msgspec.structs.replace(first, reply=Reply(error=fault))])
-        journal.append(others)
+            journal.append([msgspec.structs.replace(first_record, reply=Reply(error=fault))])
+        journal.append(later_records)
     requests = ExamRequests(make_jobs(config))
-    assert recall(requests, folder / FILE).count == len(others)
+    assert recall(requests, folder / FILE).count == len(later_records)
     replies = {
         reply.unit: reply.record.reply for reply in iter_stored_replies(Run(folder), requests)
     }
-    assert [told(r) for r in replies.values() if r.error is not None] == ["server"]
+    assert [error_kind(r) for r in replies.values() if r.error is not None] == ["server"]

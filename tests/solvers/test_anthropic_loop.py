@@ -81,16 +81,18 @@ def script(document: dict[str, Any], number: int, thinks: bool) -> Any:
         [tool_use("nothing", {}, "toolu_c"), tool_use("add", {"a": 2, "b": 2}, "toolu_d")],
         [tool_use("add", {"a": 1, "b": 1}, "toolu_e")],
     ]
-    made = sum(message["role"] == "assistant" for message in document["messages"])
-    if made < len(calls) and document["tool_choice"]["type"] == "auto":
-        return AnthropicMessage([{"type": "text", "text": "I call."}, *calls[made]], thinks=thought)
+    turns = sum(message["role"] == "assistant" for message in document["messages"])
+    if turns < len(calls) and document["tool_choice"]["type"] == "auto":
+        return AnthropicMessage(
+            [{"type": "text", "text": "I call."}, *calls[turns]], thinks=thought
+        )
     return AnthropicMessage("So the answer is 5.", thinks=thought)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_loop_with_thinking_fits_the_schema_on_every_model(model: str) -> None:
-    on = MODELS[model].default_thinking
-    with AnthropicServer(AnthropicPlan(lambda document, n: script(document, n, on))) as server:
+    thinks = MODELS[model].default_thinking
+    with AnthropicServer(AnthropicPlan(lambda document, n: script(document, n, thinks))) as server:
         exchange = solve(server, model)
         assert server.refused == []
         assert all(body["tools"] == server.bodies[0]["tools"] for body in server.bodies)
@@ -102,7 +104,7 @@ def test_a_loop_with_thinking_fits_the_schema_on_every_model(model: str) -> None
     kinds = [turn.kind for turn in reply.episode.turns if turn.role == "tool"]
     assert kinds == ["ok", "tool_error", "unknown_tool", "ok", "ok"]
     thoughts = [turn.reasoning for turn in reply.episode.turns if turn.role == "assistant"]
-    assert thoughts[0] == ("Thought 0." if on else "")
+    assert thoughts[0] == ("Thought 0." if thinks else "")
     assert reply.usage.cached > 0
     assert reply.usage.written > 0
 

@@ -39,11 +39,11 @@ def lookup(sample: Sample) -> str:
     return sample.target
 
 
-def answers(asked: EndpointRequest) -> Any:
+def answers(request: EndpointRequest) -> Any:
     """Right where it has a tool and calls it; else (A)."""
-    if "tools" in asked.body and not results_in(asked):
+    if "tools" in request.body and not results_in(request):
         return calling(("lookup", {}))
-    label = results_in(asked)[-1] if results_in(asked) else "A"
+    label = results_in(request)[-1] if results_in(request) else "A"
     return f"So the answer is ({label})."
 
 
@@ -61,7 +61,7 @@ def endpoint() -> Iterator[FaultyEndpoint]:
         yield running
 
 
-def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:
+def config(endpoint: FaultyEndpoint, folder: Path, **changes: Any) -> TaskConfig:
     settings: dict[str, Any] = {
         "model": "m",
         "api_url": endpoint.url,
@@ -73,7 +73,7 @@ def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:
         "retry_interval": 0.02,
         "arms": ARMS,
     }
-    return TaskConfig(**(settings | more))
+    return TaskConfig(**(settings | changes))
 
 
 def records(folder: Path) -> list[Record]:
@@ -110,12 +110,12 @@ def test_prompts_are_the_same_bytes_and_the_transcript_repeats_none(
 ) -> None:
     prompts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
 
-    def seen(asked: EndpointRequest) -> Any:
-        if not results_in(asked):
-            prompts["tools" in asked.body][json.dumps(asked.body["messages"])] += 1
-        return answers(asked)
+    def count_prompts(request: EndpointRequest) -> Any:
+        if not results_in(request):
+            prompts["tools" in request.body][json.dumps(request.body["messages"])] += 1
+        return answers(request)
 
-    with FaultyEndpoint(Plan(answers=seen)) as endpoint:
+    with FaultyEndpoint(Plan(answers=count_prompts)) as endpoint:
         run_exams(config(endpoint, tmp_path))
     for probes in prompts.values():  # the preflight's calls
         probes.pop(next(p for p in probes if "one letter" in p or "Say OK" in p), None)
@@ -137,8 +137,8 @@ def test_arms_of_a_question_come_together_in_an_order_drawn_for_each(
     run_exams(config(endpoint, tmp_path, eval_batch_size=1))
     order = [(record.id, record.arm) for record in records(tmp_path)]
     pairs = [order[i : i + 2] for i in range(0, len(order), 2)]
-    assert all(first[0] == second[0] for first, second in pairs)
-    assert {first[1] for first, _ in pairs} == {"baseline", "calc"}
+    assert all(first_arm[0] == second_arm[0] for first_arm, second_arm in pairs)
+    assert {first_arm[1] for first_arm, _ in pairs} == {"baseline", "calc"}
 
 
 @pytest.mark.usefixtures("source")
@@ -149,9 +149,9 @@ def test_a_new_arm_is_growth_and_a_changed_one_is_refused(
     grown = run_exams(config(endpoint, tmp_path))
     assert len(records(tmp_path)) == 48
     assert list(by_arm(grown)) == ["baseline", "calc"]
-    asked = endpoint.stats.requests
+    requests = endpoint.stats.requests
     run_exams(config(endpoint, tmp_path))
-    assert endpoint.stats.requests == asked
+    assert endpoint.stats.requests == requests
     stub = [ARMS[0], ARMS[1] | {"stub_tools": True}]
     with pytest.raises(UsageError, match="arm calc stub_tools: stored none, asked true"):
         run_exams(config(endpoint, tmp_path, arms=stub))
@@ -209,10 +209,10 @@ def test_a_dry_run_names_the_arms(
     task = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"], "arms": ARMS}
     file.write_text(json.dumps(task))
     assert main(["eval", "--config", str(file), "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert "demo/calc" in told
-    assert told.count("first prompt of demo") == 1
-    assert "1 to 16 requests" in told
+    output = capsys.readouterr().out
+    assert "demo/calc" in output
+    assert output.count("first prompt of demo") == 1
+    assert "1 to 16 requests" in output
 
 
 def test_a_model_that_takes_no_conversation_is_refused_before_anything_starts(
@@ -243,11 +243,11 @@ def test_a_model_that_never_sees_its_tools_is_refused_with_what_to_add(
 
 @pytest.mark.usefixtures("source")
 def test_a_run_with_arms_is_said_again(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    first = run_exams(config(endpoint, tmp_path))
-    again = {"model": f"replay:{tmp_path / 'r'}", "api_url": None, "run_id": "again"}
-    second = run_exams(config(endpoint, tmp_path, **again))
-    for arm, entry in by_arm(first).items():
-        assert by_arm(second)[arm]["metrics"] == entry["metrics"]
+    original = run_exams(config(endpoint, tmp_path))
+    replay_settings = {"model": f"replay:{tmp_path / 'r'}", "api_url": None, "run_id": "again"}
+    replayed = run_exams(config(endpoint, tmp_path, **replay_settings))
+    for arm, entry in by_arm(original).items():
+        assert by_arm(replayed)[arm]["metrics"] == entry["metrics"]
     stored = {(r.id, r.arm): r.reply.text for r in records(tmp_path)}
     for record in Records(tmp_path / "again"):
         assert stored[record.id, record.arm] == record.reply.text
@@ -294,26 +294,26 @@ def test_one_crash_among_many_samples_at_once_is_one_error(
         assert run_exams(task).document["benchmarks"][0]["outcomes"]["correct"] == 41
 
 
-def many_calls(wanted: int, asked: EndpointRequest) -> Any:
+def many_calls(wanted_calls: int, request: EndpointRequest) -> Any:
     """Calls several times, alone and in pairs, and only then answers."""
-    done = len(results_in(asked))
-    if "tools" not in asked.body or done >= wanted:
-        return answers(asked)
-    calls = 1 + int(draw(asked.text, done) * 2)
-    return calling(*[("lookup", {})] * calls, first_number=done)
+    finished_calls = len(results_in(request))
+    if "tools" not in request.body or finished_calls >= wanted_calls:
+        return answers(request)
+    calls = 1 + int(draw(request.text, finished_calls) * 2)
+    return calling(*[("lookup", {})] * calls, first_number=finished_calls)
 
 
 @pytest.mark.usefixtures("source")
 def test_no_fault_of_the_endpoint_in_the_middle_of_episodes_changes_a_score(
     tmp_path: Path,
 ) -> None:
-    said = partial(many_calls, 6)
-    plan = Plan(answers=said, faults=FAULTS, seed=3, retry_after="0.05", stall=1.0)
+    six_calls = partial(many_calls, 6)
+    plan = Plan(answers=six_calls, faults=FAULTS, seed=3, retry_after="0.05", stall=1.0)
     with FaultyEndpoint(plan) as faulty:
         task = config(faulty, tmp_path, timeout=0.5, attempts=12, eval_batch_size=16)
         finished = run_exams(task)
         assert set(faulty.stats.faults) == set(FAULTS)
-    with FaultyEndpoint(Plan(answers=said)) as good:
+    with FaultyEndpoint(Plan(answers=six_calls)) as good:
         clean = run_exams(config(good, tmp_path / "clean"))
     assert finished.exit_code == 0
     for arm, entry in by_arm(clean).items():
@@ -341,25 +341,27 @@ def test_a_budget_is_looked_at_in_every_turn(tmp_path: Path) -> None:
         assert 0 < broken_off <= 8
         assert len(records(tmp_path)) == sessions[0]["episodes_finished"]
         # What broken episodes have spent is spent: the same budget allows nothing more.
-        asked = endpoint.stats.requests
+        requests = endpoint.stats.requests
         assert run_exams(task).exit_code == 4
-        assert endpoint.stats.requests - asked <= 3
+        assert endpoint.stats.requests - requests <= 3
         resumed = run_exams(task.model_copy(update={"budget": type(task.budget)()}))
     assert by_arm(resumed)["calc"]["n"] == 24
-    (told,) = [n for n in by_arm(resumed)["calc"]["notices"] if n["code"] == "episodes_broken_off"]
-    assert told["values"] == {"episodes": broken_off}
+    (interruption,) = [
+        n for n in by_arm(resumed)["calc"]["notices"] if n["code"] == "episodes_broken_off"
+    ]
+    assert interruption["values"] == {"episodes": broken_off}
 
 
 def test_a_run_that_stops_waits_for_no_tool(
     source: Functions, endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    async def never(sample: Sample) -> str:
+    async def wait_forever(sample: Sample) -> str:
         """Hang, but for the first question."""
         if source.calls["lookup"] > 1:
             await asyncio.sleep(600)
         return sample.target
 
-    source.functions = {"lookup": never}
+    source.functions = {"lookup": wait_forever}
     finished = run_exams(config(endpoint, tmp_path, arms=ARMS[1:], budget={"requests": 9}))
     assert finished.exit_code == 4
     assert source.events[-1] == "close"
@@ -377,12 +379,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "told"), REFUSED)
+@pytest.mark.parametrize(("settings", "message"), REFUSED)
 @pytest.mark.usefixtures("source")
 def test_what_cannot_be_carried_out_is_refused(
-    settings: dict[str, Any], told: str, endpoint: FaultyEndpoint, tmp_path: Path
+    settings: dict[str, Any], message: str, endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         run_exams(config(endpoint, tmp_path, **settings))
     assert endpoint.stats.requests == 0
 
@@ -391,17 +393,17 @@ def test_what_cannot_be_carried_out_is_refused(
 def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
-    def said(asked: EndpointRequest) -> Any:
-        if asked.body["model"] == "judge":
-            return verdict(asked)
-        if "tools" in asked.body and not results_in(asked):
+    def answer_or_judge(request: EndpointRequest) -> Any:
+        if request.body["model"] == "judge":
+            return verdict(request)
+        if "tools" in request.body and not results_in(request):
             return calling(("lookup", {}))
-        return f"It is {results_in(asked)[-1]}." if results_in(asked) else "No idea."
+        return f"It is {results_in(request)[-1]}." if results_in(request) else "No idea."
 
-    with FaultyEndpoint(Plan(answers=said)) as endpoint:
+    with FaultyEndpoint(Plan(answers=answer_or_judge)) as endpoint:
         judge = {"model": "judge", "api_url": endpoint.url}
-        more = {"datasets": ["open"], "dataset_args": {}, "limit": 6, "judge": judge}
-        finished = run_exams(config(endpoint, tmp_path, **more))
+        settings = {"datasets": ["open"], "dataset_args": {}, "limit": 6, "judge": judge}
+        finished = run_exams(config(endpoint, tmp_path, **settings))
     assert finished.exit_code == 0
     entries = by_arm(finished)
     assert [entries[arm]["judge"]["judged"] for arm in ("baseline", "calc")] == [6, 6]
@@ -413,8 +415,8 @@ def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_what_is_told_of_tools_stands_on_the_arms_that_have_them(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = [Notice("tools_take_no_tokens")]
-    monkeypatch.setattr(ToolLoop, "notices", property(lambda _: told))
+    tool_notices = [Notice("tools_take_no_tokens")]
+    monkeypatch.setattr(ToolLoop, "notices", property(lambda _: tool_notices))
     entries = by_arm(run_exams(config(endpoint, tmp_path)))
     codes = {arm: [n["code"] for n in entry["notices"]] for arm, entry in entries.items()}
     assert "tools_take_no_tokens" in codes["calc"]
@@ -427,8 +429,8 @@ def test_a_run_that_is_scored_again_costs_what_it_cost(
 ) -> None:
     price = {"input": 1.0, "output": 2.0}
     finished = run_exams(config(endpoint, tmp_path, price=price))
-    again = score_run(open_run(tmp_path / "r"))
-    assert [entry.usage.cost for entry in again.benchmarks] == [
+    rescored = score_run(open_run(tmp_path / "r"))
+    assert [entry.usage.cost for entry in rescored.benchmarks] == [
         entry.usage.cost for entry in finished.results.benchmarks
     ]
-    assert again.comparisons[0].cost == finished.results.comparisons[0].cost is not None
+    assert rescored.comparisons[0].cost == finished.results.comparisons[0].cost is not None

@@ -57,8 +57,8 @@ def test_half_finished_episodes_start_again_and_are_counted(tmp_path: Path) -> N
     keys = [(record.id, record.arm) for record in Records(tmp_path / "r")]
     assert len(keys) == len(set(keys)) == 2 * SIZE
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
-    *killed, last = manifest["sessions"]
-    assert last["episodes_begun"] == last["episodes_finished"]
+    *killed, last_session = manifest["sessions"]
+    assert last_session["episodes_begun"] == last_session["episodes_finished"]
     assert all(s.get("episodes_begun", 0) >= s.get("episodes_finished", 0) for s in killed)
 
 
@@ -81,12 +81,12 @@ def test_an_interrupt_waits_for_no_call_and_the_run_goes_on_later(tmp_path: Path
         while begun(tmp_path / "r" / "manifest.json") < IN_FLIGHT:  # all slots wait for a tool
             time.sleep(0.05)
         child.send_signal(signal.SIGINT)
-        _, told = child.communicate(timeout=60)
+        _, messages = child.communicate(timeout=60)
         assert child.returncode == 130
-        assert "--resume" in told
-        assert "Traceback" not in told
-        assert "no request is in flight" in told  # the models wait for their tools
-        assert "0 requests" not in told
+        assert "--resume" in messages
+        assert "Traceback" not in messages
+        assert "no request is in flight" in messages  # the models wait for their tools
+        assert "0 requests" not in messages
         resumed = finish(command(endpoint, tmp_path))
     assert [entry["n"] for entry in resumed["benchmarks"]] == [SIZE, SIZE]
     told_of = [

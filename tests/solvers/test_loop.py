@@ -46,14 +46,14 @@ def solve(
     """One episode; the bodies that the endpoint answered."""
     bodies: list[dict[str, Any]] = []
 
-    def seen(asked: EndpointRequest) -> Any:
-        bodies.append(asked.body)
-        return answers(asked)
+    def record_and_answer(request: EndpointRequest) -> Any:
+        bodies.append(request.body)
+        return answers(request)
 
     loop = ToolLoop(
         source or Functions(functions or {"add": add}), AgentLimits(**agent or {}), price
     )
-    with FaultyEndpoint(Plan(answers=seen, **plan)) as endpoint:
+    with FaultyEndpoint(Plan(answers=record_and_answer, **plan)) as endpoint:
         limits = ChannelLimits(
             concurrency=1, timeout=5, attempts=attempts, give_up_after=5, retry_interval=0.01
         )
@@ -71,14 +71,14 @@ def solve(
         return asyncio.run(scenario()), bodies
 
 
-def sums(asked: EndpointRequest) -> Any:
+def sums(request: EndpointRequest) -> Any:
     """Calls the calculator once and says what it gave."""
-    results = results_in(asked)
+    results = results_in(request)
     return f"So the answer is {results[0]}." if results else calling(("add", {"a": 2, "b": 3}))
 
 
-def _say(said: Any, asked: EndpointRequest) -> Any:
-    return said
+def _always(reply: Any, request: EndpointRequest) -> Any:
+    return reply
 
 
 def turns_of(exchange: ReplyWithAttempts) -> tuple[Turn, ...]:
@@ -95,13 +95,13 @@ def test_a_call_is_answered_and_the_reply_without_calls_is_final() -> None:
     exchange, bodies = solve(sums)
     reply = exchange.reply
     assert (reply.text, reply.finish, stop_of(exchange)) == ("So the answer is 5.", "stop", "final")
-    first, second = bodies
-    assert first["tools"][0]["function"] == {"name": "add", "description": "Add two numbers.",
+    first_body, second_body = bodies
+    assert first_body["tools"][0]["function"] == {"name": "add", "description": "Add two numbers.",
                                              "parameters": {"type": "object", "properties": {}}}  # fmt: skip
-    assert "tool_choice" not in first
-    assert second["tools"] == first["tools"]
-    assert second["messages"][: len(first["messages"])] == first["messages"]
-    assert second["messages"][-1] == {"role": "tool", "tool_call_id": "call_1", "content": "5"}
+    assert "tool_choice" not in first_body
+    assert second_body["tools"] == first_body["tools"]
+    assert second_body["messages"][: len(first_body["messages"])] == first_body["messages"]
+    assert second_body["messages"][-1] == {"role": "tool", "tool_call_id": "call_1", "content": "5"}
     assert [turn.role for turn in turns_of(exchange)] == ["assistant", "tool", "assistant"]
     used = [t.usage for t in turns_of(exchange) if t.usage is not None]
     assert reply.usage.output == sum(u.output for u in used)
@@ -115,8 +115,8 @@ def test_the_models_message_is_sent_back_byte_for_byte() -> None:
         b'"arguments":"{\\"a\\": 2,  \\"b\\":3}"}}]}'
     )
 
-    def bytes_of(asked: EndpointRequest, attempt: int) -> Raw | None:
-        if results_in(asked):
+    def bytes_of(request: EndpointRequest, attempt: int) -> Raw | None:
+        if results_in(request):
             return None
         body = b'{"choices":[{"index":0,"finish_reason":"tool_calls","message":%b}]}' % message
         head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
@@ -133,18 +133,18 @@ def test_the_models_message_is_sent_back_byte_for_byte() -> None:
 
 def test_calls_of_one_turn_run_at_once_and_are_answered_in_order() -> None:
     started: list[str] = []
-    both = asyncio.Event()
+    both_started = asyncio.Event()
 
     async def wait(name: str) -> str:
         started.append(name)
         if len(started) == 2:
-            both.set()
-        await asyncio.wait_for(both.wait(), 60)
+            both_started.set()
+        await asyncio.wait_for(both_started.wait(), 60)
         return f"done {name}"
 
-    def answers(asked: EndpointRequest) -> Any:
-        if results_in(asked):
-            return ", ".join(results_in(asked))
+    def answers(request: EndpointRequest) -> Any:
+        if results_in(request):
+            return ", ".join(results_in(request))
         return calling(("wait", {"name": "slow"}), ("wait", {"name": "fast"}))
 
     exchange, _ = solve(answers, {"wait": wait})
@@ -154,12 +154,12 @@ def test_calls_of_one_turn_run_at_once_and_are_answered_in_order() -> None:
 
 
 def test_malformed_arguments_and_unknown_tools_are_told_to_the_model() -> None:
-    wrong = [("add", '{"a": 2,'), ("add", "[2, 3]"), ("sub", "{}"), ("add", "")]
+    malformed_calls = [("add", '{"a": 2,'), ("add", "[2, 3]"), ("sub", "{}"), ("add", "")]
 
-    def answers(asked: EndpointRequest) -> Any:
-        if len(results_in(asked)) == len(wrong):
+    def answers(request: EndpointRequest) -> Any:
+        if len(results_in(request)) == len(malformed_calls):
             return calling(("add", {"a": 2, "b": 3}), first_number=9)
-        return results_in(asked)[-1] if results_in(asked) else calling(*wrong)
+        return results_in(request)[-1] if results_in(request) else calling(*malformed_calls)
 
     exchange, bodies = solve(answers, {"add": lambda a=0, b=0: a + b})
     kinds = [turn.kind for turn in turns_of(exchange) if turn.role == "tool"]
@@ -170,16 +170,16 @@ def test_malformed_arguments_and_unknown_tools_are_told_to_the_model() -> None:
     assert texts[2] == "There is no tool 'sub'. The tools are: add."
     assert exchange.reply.text == "5"
     # A history that some servers could not read back is made readable, and stays as it is then.
-    sent = bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"]
-    assert msgspec.json.decode(sent) == {"malformed": '{"a": 2,'}
+    sent_arguments = bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert msgspec.json.decode(sent_arguments) == {"malformed": '{"a": 2,'}
     for before, after in pairwise(bodies):
         assert after["messages"][: len(before["messages"])] == before["messages"]
 
 
 @pytest.mark.parametrize("refuses", [False, True])
 def test_the_last_answer_is_asked_for_with_the_same_tools_and_none_callable(refuses: bool) -> None:
-    def answers(asked: EndpointRequest) -> Any:
-        if asked.body.get("tool_choice") == "none":
+    def answers(request: EndpointRequest) -> Any:
+        if request.body.get("tool_choice") == "none":
             return "So the answer is 7."
         return calling(("add", {"a": 1, "b": 1}), text="thinking")
 
@@ -214,9 +214,9 @@ def test_faults_in_the_middle_are_repeated_and_never_restart_the_episode() -> No
         calls.append(n)
         return str(n)
 
-    def answers(asked: EndpointRequest) -> Any:
-        done = len(results_in(asked))
-        return calling(("count", {"n": done})) if done < 7 else "done"
+    def answers(request: EndpointRequest) -> Any:
+        finished_calls = len(results_in(request))
+        return calling(("count", {"n": finished_calls})) if finished_calls < 7 else "done"
 
     exchange, _ = solve(answers, {"count": count}, first_faults=("429", "drop", "malformed", "503"))
     assert exchange.reply.text == "done"
@@ -229,9 +229,9 @@ def test_faults_in_the_middle_are_repeated_and_never_restart_the_episode() -> No
 
 
 def test_an_endpoint_that_gives_up_in_the_middle_makes_an_error() -> None:
-    def broken(asked: EndpointRequest, attempt: int) -> Raw | None:
+    def broken(request: EndpointRequest, attempt: int) -> Raw | None:
         body = b"HTTP/1.1 500 E\r\nContent-Length: 0\r\n\r\n"
-        return Raw(data=body, then="keep") if results_in(asked) else None
+        return Raw(data=body, then="keep") if results_in(request) else None
 
     exchange, _ = solve(sums, raw=broken, attempts=2)
     assert exchange.reply.error is not None
@@ -241,10 +241,10 @@ def test_an_endpoint_that_gives_up_in_the_middle_makes_an_error() -> None:
 
 
 def test_a_full_context_ends_the_episode_without_an_error() -> None:
-    def full(asked: EndpointRequest, attempt: int) -> Raw | None:
-        said = b'{"error": {"message": "context", "code": "context_length_exceeded"}}'
-        head = b"HTTP/1.1 400 E\r\nContent-Length: %d\r\n\r\n" % len(said)
-        return Raw(data=head + said, then="keep") if results_in(asked) else None
+    def full(request: EndpointRequest, attempt: int) -> Raw | None:
+        body = b'{"error": {"message": "context", "code": "context_length_exceeded"}}'
+        head = b"HTTP/1.1 400 E\r\nContent-Length: %d\r\n\r\n" % len(body)
+        return Raw(data=head + body, then="keep") if results_in(request) else None
 
     exchange, _ = solve(sums, raw=full)
     assert stop_of(exchange) == "context_overflow"
@@ -259,8 +259,8 @@ def test_tools_that_break_down_make_an_error_of_their_own_kind() -> None:
         raise RuntimeError("token=SECRET")
 
     for name, message in (("crash", "the server died"), ("bug", "RuntimeError")):
-        said = calling((name, {}))
-        exchange, _ = solve(partial(_say, said), {"crash": crash, "bug": bug})
+        call = calling((name, {}))
+        exchange, _ = solve(partial(_always, call), {"crash": crash, "bug": bug})
         fault = exchange.reply.error
         assert fault is not None
         assert fault.kind == "tools"
@@ -282,7 +282,7 @@ def test_limits_end_an_episode(agent: dict[str, Any], stop: str) -> None:
         await asyncio.sleep(600 if stop == "timeout" else 0)
         return "x"
 
-    def answers(asked: EndpointRequest) -> Any:
+    def answers(request: EndpointRequest) -> Any:
         return calling(("slow", {}))
 
     price = Price(input=1000, output=1000)
@@ -293,20 +293,20 @@ def test_limits_end_an_episode(agent: dict[str, Any], stop: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "asked"),
+    ("agent", "expected_turns"),
     [({"max_tokens": 250}, 2), ({"max_tokens": 300}, 3), ({"max_cost": 0.25}, 2)],
 )
 def test_limits_of_an_episode_are_not_exceeded_by_another_turn(
-    agent: dict[str, Any], asked: int
+    agent: dict[str, Any], expected_turns: int
 ) -> None:
     usage = {"prompt_tokens": 90, "completion_tokens": 10}
-    call = partial(_say, calling(("add", {"a": 1, "b": 1})))
+    call = partial(_always, calling(("add", {"a": 1, "b": 1})))
     exchange, bodies = solve(call, agent=agent, price=Price(input=1000, output=1000), usage=usage)
-    assert (stop_of(exchange), len(bodies)) == ("budget", asked)
+    assert (stop_of(exchange), len(bodies)) == ("budget", expected_turns)
 
 
 def test_limits_that_nobody_can_keep_stop_the_run() -> None:
-    call = partial(_say, calling(("add", {"a": 1, "b": 1})))
+    call = partial(_always, calling(("add", {"a": 1, "b": 1})))
     with pytest.raises(EndpointError, match="does not say how many tokens"):
         solve(call, agent={"max_tokens": 250}, usage={})
 
@@ -323,20 +323,20 @@ def test_notes_follow_the_results_and_older_ones_can_be_hidden() -> None:
     for hidden in (False, True):
         source = Functions({"add": add}, note=lambda: f"state {next(states)}")
 
-        def answers(asked: EndpointRequest) -> Any:
-            return "5" if len(results_in(asked)) == 2 else calling(("add", {"a": 1, "b": 1}))
+        def answers(request: EndpointRequest) -> Any:
+            return "5" if len(results_in(request)) == 2 else calling(("add", {"a": 1, "b": 1}))
 
         exchange, bodies = solve(answers, source=source, agent={"hide_old_env_states": hidden})
-        shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "user"][1:]
-        assert len(shown) == (1 if hidden else 2)
-        assert shown[-1].startswith("state")
-        kept = [turn.text for turn in turns_of(exchange) if turn.role == "user"]
-        assert len(kept) == 2
+        shown_notes = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "user"][1:]
+        assert len(shown_notes) == (1 if hidden else 2)
+        assert shown_notes[-1].startswith("state")
+        stored_notes = [turn.text for turn in turns_of(exchange) if turn.role == "user"]
+        assert len(stored_notes) == 2
 
 
 def test_long_results_are_cut_and_the_model_is_told() -> None:
     exchange, bodies = solve(
-        lambda asked: "x" if results_in(asked) else calling(("flood", {})),
+        lambda request: "x" if results_in(request) else calling(("flood", {})),
         {"flood": lambda: "y" * 5000},
         {"max_result_chars": 100},
     )
@@ -360,27 +360,33 @@ def test_pictures_come_after_the_results_of_their_turn() -> None:
         return ToolResult("drawn", images=(b"\x89PNG1",))
 
     exchange, bodies = solve(
-        lambda asked: "x" if results_in(asked) else calling(("draw", {}), ("draw", {})),
+        lambda request: "x" if results_in(request) else calling(("draw", {}), ("draw", {})),
         {"draw": draw},
     )
-    *_, first, second, pictures = bodies[-1]["messages"]
-    assert (first["role"], second["role"], pictures["role"]) == ("tool", "tool", "user")
+    *_, first_result, second_result, pictures = bodies[-1]["messages"]
+    assert (first_result["role"], second_result["role"], pictures["role"]) == (
+        "tool",
+        "tool",
+        "user",
+    )
     assert [part["type"] for part in pictures["content"]] == ["image_url", "image_url"]
     assert not any(turn.images for turn in turns_of(exchange))
 
 
 def test_the_text_protocol() -> None:
-    def answers(asked: EndpointRequest) -> Any:
-        said = asked.body["messages"]
-        assert "tools" not in asked.body
-        assert [m["role"] for m in said] == ["user", "assistant"] * (len(said) // 2) + ["user"]
-        if len(said) == 1:
-            assert said[0]["content"].startswith("What is 2+3?\n\nYou may use these tools")
+    def answers(request: EndpointRequest) -> Any:
+        messages = request.body["messages"]
+        assert "tools" not in request.body
+        assert [m["role"] for m in messages] == ["user", "assistant"] * (len(messages) // 2) + [
+            "user"
+        ]
+        if len(messages) == 1:
+            assert messages[0]["content"].startswith("What is 2+3?\n\nYou may use these tools")
             call = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
             return f'I add.\n{call}\n<tool_result id="call_1">made up</tool_result>'
-        if len(said) == 3:
-            assert "made up" not in said[1]["content"]
-            assert said[2]["content"] == '<tool_result id="call_1">5</tool_result>'
+        if len(messages) == 3:
+            assert "made up" not in messages[1]["content"]
+            assert messages[2]["content"] == '<tool_result id="call_1">5</tool_result>'
             return '<tool_call>{"name": "add", "arg'
         return "So the answer is 5."
 
@@ -398,7 +404,7 @@ BROKEN = '{"name": "add", "arguments": {"a": 2, "b": 3}'
 
 
 @pytest.mark.parametrize(
-    ("said", "names"),
+    ("text", "names"),
     [
         (f"I add.\n```json\n{CALL}\n```", ["add"]),
         (f"```\n{CALL}\n```\nThen I go on.", ["add"]),
@@ -424,19 +430,19 @@ BROKEN = '{"name": "add", "arguments": {"a": 2, "b": 3}'
         ("[" * 100_000, []),
     ],
 )
-def test_calls_in_text_are_seen_as_models_write_them(said: str, names: list[str]) -> None:
-    calls = parse_calls(said)
+def test_calls_in_text_are_seen_as_models_write_them(text: str, names: list[str]) -> None:
+    calls = parse_calls(text)
     assert [call.name for call in calls] == names
     assert [call.id for call in calls] == [f"call_{n + 1}" for n in range(len(names))]
 
 
 @pytest.mark.parametrize("fence", ["```json", "```"])
 def test_a_call_in_a_fence_is_carried_out(fence: str) -> None:
-    def answers(asked: EndpointRequest) -> Any:
-        last = asked.body["messages"][-1]["content"]
-        if "<tool_result" not in last:
+    def answers(request: EndpointRequest) -> Any:
+        last_message = request.body["messages"][-1]["content"]
+        if "<tool_result" not in last_message:
             return f"I add the numbers.\n\n{fence}\n{CALL}\n```"
-        return f"So the answer is {last.partition('>')[2].partition('<')[0]}."
+        return f"So the answer is {last_message.partition('>')[2].partition('<')[0]}."
 
     exchange, _ = solve(answers, agent={"protocol": "text"})
     assert (exchange.reply.text, stop_of(exchange)) == ("So the answer is 5.", "final")
@@ -445,9 +451,9 @@ def test_a_call_in_a_fence_is_carried_out(fence: str) -> None:
 def test_the_text_protocol_asks_for_the_last_answer() -> None:
     call = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
 
-    def answers(asked: EndpointRequest) -> Any:
-        last = asked.body["messages"][-1]["content"]
-        return "5" if "You cannot call tools any more" in last else call
+    def answers(request: EndpointRequest) -> Any:
+        last_message = request.body["messages"][-1]["content"]
+        return "5" if "You cannot call tools any more" in last_message else call
 
     exchange, bodies = solve(answers, agent={"protocol": "text", "max_iterations": 2})
     assert (exchange.reply.text, stop_of(exchange)) == ("5", "max_iterations_forced")
@@ -502,11 +508,11 @@ def test_calls_that_the_last_reply_may_not_make_are_counted_as_broken_off() -> N
 
 def test_sources_are_joined_and_their_names_differ() -> None:
     async def scenario() -> list[str]:
-        both = CombinedTools([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
-        await both.open()
-        async with both.episode(SAMPLE, 0) as box:
+        combined = CombinedTools([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
+        await combined.open()
+        async with combined.episode(SAMPLE, 0) as box:
             texts = [(await box.call(n, {"a": 5, "b": 3})).text for n in ("add", "sub")]
-        await both.close()
+        await combined.close()
         return texts
 
     assert asyncio.run(scenario()) == ["8", "2"]

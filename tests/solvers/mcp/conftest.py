@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 def faulty(*args: str, **settings: Any) -> ServerSettings:
     """The settings of the server with faults."""
-    given: dict[str, Any] = {"name": "s", "command": sys.executable} | settings
-    return ServerSettings(**given, args=["-I", str(PROGRAM), *args])
+    fields: dict[str, Any] = {"name": "s", "command": sys.executable} | settings
+    return ServerSettings(**fields, args=["-I", str(PROGRAM), *args])
 
 
 def sample(number: int = 0) -> Sample:
@@ -33,11 +33,11 @@ def sample(number: int = 0) -> Sample:
 
 @asynccontextmanager
 async def opened(
-    server: ServerSettings, environ: dict[str, str] | None = None, **more: Any
+    server: ServerSettings, environ: dict[str, str] | None = None, **options: Any
 ) -> AsyncIterator[ServerTools]:
     """The tools of a server, open for as long as the block lasts."""
     async with Supervisor() as supervisor:
-        source = server_tools(server, supervisor, dict(os.environ) | (environ or {}), **more)
+        source = server_tools(server, supervisor, dict(os.environ) | (environ or {}), **options)
         try:
             await source.open()
             yield source
@@ -46,12 +46,12 @@ async def opened(
 
 
 def run(
-    work: Callable[[ServerTools, Toolbox], Awaitable[T]], server: ServerSettings, **more: Any
+    work: Callable[[ServerTools, Toolbox], Awaitable[T]], server: ServerSettings, **options: Any
 ) -> T:
     """What `work` gives with the tools of one episode."""
 
-    async def whole() -> T:
-        async with opened(server, **more) as source, source.episode(sample(), 0) as box:
+    async def work_in_episode() -> T:
+        async with opened(server, **options) as source, source.episode(sample(), 0) as box:
             return await work(source, box)
 
-    return asyncio.run(whole())
+    return asyncio.run(work_in_episode())

@@ -18,11 +18,11 @@ async def in_episodes(
 ) -> list[ToolResult | BaseException]:
     """The results of calls, each in an episode of its own, all at once."""
 
-    async def one(number: int, name: str, arguments: dict[str, Any]) -> ToolResult:
+    async def call_in_episode(number: int, name: str, arguments: dict[str, Any]) -> ToolResult:
         async with source.episode(sample(number), 0) as box:
             return await box.call(f"s__{name}", arguments)
 
-    work = [one(number, *each) for number, each in enumerate(calls)]
+    work = [call_in_episode(number, *call) for number, call in enumerate(calls)]
     return await asyncio.gather(*work, return_exceptions=True)
 
 
@@ -34,9 +34,9 @@ def test_one_crashing_call_among_41_takes_none_of_the_others_with_it() -> None:
             assert isinstance(culprit, ToolsLost)
             assert culprit.stop == "server_lost"
             assert "ended during a call of crash_on (twice)" in culprit.message
-            others = [n for n in range(41) if n != 13]
+            survivors = [n for n in range(41) if n != 13]
             assert [r.text for r in results if isinstance(r, ToolResult)] == [
-                str(n) for n in others
+                str(n) for n in survivors
             ]
             figures = source.statistics()["s"]
             assert (figures["restarts"], figures["starts"]) == (2, 3)
@@ -50,13 +50,13 @@ def test_calls_that_may_have_had_an_effect_are_not_repeated() -> None:
             calls: list[tuple[str, dict[str, Any]]] = [("sleep", {"n": seconds}), ("crash", {})]
             return await in_episodes(source, calls)
 
-    first, culprit = asyncio.run(work("read_only", 600))
-    assert isinstance(first, ToolsLost)
-    assert "may have had an effect" in first.message
+    result, culprit = asyncio.run(work("read_only", 600))
+    assert isinstance(result, ToolsLost)
+    assert "may have had an effect" in result.message
     assert isinstance(culprit, ToolsLost)
-    first, culprit = asyncio.run(work("always", 0.5))
-    assert isinstance(first, ToolResult)
-    assert first.text == "awake"
+    result, culprit = asyncio.run(work("always", 0.5))
+    assert isinstance(result, ToolResult)
+    assert result.text == "awake"
     assert isinstance(culprit, ToolsLost)
 
 
@@ -78,8 +78,8 @@ def test_tools_that_a_restart_loses_stay_offered_and_are_flagged(tmp_path: Path)
         assert (await box.call("s__echo", {"text": "there"})).kind == "ok"
         with pytest.raises(ToolsLost):
             await box.call("s__crash", {})
-        lost = await box.call("s__echo", {"text": "there"})
-        assert (lost.kind, lost.text) == ("unknown_tool", "Error: Unknown tool: echo")
+        lost_result = await box.call("s__echo", {"text": "there"})
+        assert (lost_result.kind, lost_result.text) == ("unknown_tool", "Error: Unknown tool: echo")
         assert "s__echo" in {tool.name for tool in box.tools}
         assert source.statistics()["s"]["drift"] == {"lost": ["echo"]}
         (notice,) = source.notices

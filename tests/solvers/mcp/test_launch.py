@@ -24,8 +24,8 @@ def test_headers_come_from_a_variable(text: str) -> None:
     launch = make_launch(server, {"HEADERS": text, "KEY": "k3y-of-url"})
     assert launch.headers == {"Authorization": "Bearer abc123", "X-Team": "7"}
     assert launch.url == "http://h/mcp?key=k3y-of-url"
-    told = launch.hide("at http://h/mcp?key=k3y-of-url with Bearer abc123 of team 7")
-    assert told == "at *** with *** of team 7"
+    redacted = launch.hide("at http://h/mcp?key=k3y-of-url with Bearer abc123 of team 7")
+    assert redacted == "at *** with *** of team 7"
     assert "abc123" not in repr(launch)
 
 

@@ -117,9 +117,11 @@ def test_values_in_arguments_folders_and_addresses() -> None:
 def test_a_hostile_id_is_not_run_and_reaches_the_setup_command_and_the_server(
     tmp_path: Path,
 ) -> None:
-    told, planted = tmp_path / "told", tmp_path / "P"
+    output_file, planted = tmp_path / "told", tmp_path / "P"
     value = f"x$(touch {planted})"
-    setup = f'printf %s {{instance_id}} > {told}; printf %s "$KEJU_INSTANCE_ID" >> {told}'
+    setup = (
+        f'printf %s {{instance_id}} > {output_file}; printf %s "$KEJU_INSTANCE_ID" >> {output_file}'
+    )
 
     async def episode(server: ServerSettings, sample: Sample) -> None:
         async with opened(server) as source, source.episode(sample, 0):
@@ -127,8 +129,10 @@ def test_a_hostile_id_is_not_run_and_reaches_the_setup_command_and_the_server(
 
     sample = Sample(id=value, subset="s", index=0, text="?", target="!")
     asyncio.run(episode(faulty("{workdir}", setup_command=setup), sample))
-    assert told.read_text() == value * 2
-    server = faulty(setup_command=f"bash -c 'echo {{instance_id}}' > {json.dumps(str(told))}")
+    assert output_file.read_text() == value * 2
+    server = faulty(
+        setup_command=f"bash -c 'echo {{instance_id}}' > {json.dumps(str(output_file))}"
+    )
     with pytest.raises(ToolsLost, match="KEJU_INSTANCE_ID"):
         asyncio.run(episode(server, sample))
     assert not planted.exists()

@@ -109,26 +109,26 @@ def test_only_the_tools_that_are_allowed_are_offered() -> None:
 def test_a_server_that_cannot_be_started_is_one_line(
     args: list[str], settings: dict[str, Any], problem: str
 ) -> None:
-    async def nothing(_: ServerTools, __: Toolbox) -> None:
+    async def do_nothing(_: ServerTools, __: Toolbox) -> None:
         raise AssertionError("it started")
 
     with pytest.raises(ConfigError, match=problem):
-        run(nothing, faulty(*args, **settings))
+        run(do_nothing, faulty(*args, **settings))
 
 
 def test_secrets_reach_the_server_and_nothing_else() -> None:
     environ = {"LICENCE_KEY": "s3cr3t-value", "OPENAI_API_KEY": "sk-own"}
 
     async def work(source: ServerTools, box: Toolbox) -> None:
-        own = await box.call("s__variable", {"text": "LICENCE"})
-        assert own.text == "***"
-        other = await box.call("s__variable", {"text": "OPENAI_API_KEY"})
-        assert other.text == "None"
+        declared_variable = await box.call("s__variable", {"text": "LICENCE"})
+        assert declared_variable.text == "***"
+        undeclared_variable = await box.call("s__variable", {"text": "OPENAI_API_KEY"})
+        assert undeclared_variable.text == "None"
         started = await box.call("s__arguments", {})
         assert json.loads(started.text)[0] == "--key=***"
-        told = json.dumps([source.facts(), source.statistics()])
-        assert "s3cr3t" not in told
-        assert "--key=${LICENCE_KEY}" in told
+        facts_text = json.dumps([source.facts(), source.statistics()])
+        assert "s3cr3t" not in facts_text
+        assert "--key=${LICENCE_KEY}" in facts_text
 
     server = faulty("--", "--key=${LICENCE_KEY}", env={"LICENCE": "${LICENCE_KEY}"})
     run(work, server, environ=environ)
@@ -150,24 +150,24 @@ def test_a_work_folder_is_made_for_the_server_and_removed_with_it() -> None:
 
 
 def test_scopes_say_who_shares_a_server() -> None:
-    async def pids(scope: str, **more: Any) -> list[str]:
-        found = []
+    async def pids(scope: str, **settings: Any) -> list[str]:
+        started_pids = []
         async with opened(
-            faulty("{instance_id}" * (scope == "sample"), scope=scope, **more)
+            faulty("{instance_id}" * (scope == "sample"), scope=scope, **settings)
         ) as source:
             for wave in range(2):
                 boxes = [source.episode(sample(2 * wave + i), 0) for i in range(2)]
-                async with boxes[0] as first, boxes[1] as second:
-                    for box in (first, second):
+                async with boxes[0] as first_box, boxes[1] as second_box:
+                    for box in (first_box, second_box):
                         started = await box.call("s__arguments", {})
-                        found.append(" ".join(json.loads(started.text)))
-        return found
+                        started_pids.append(" ".join(json.loads(started.text)))
+        return started_pids
 
     assert len(set(asyncio.run(pids("run")))) == 1
     assert len(set(asyncio.run(pids("worker", workers=2)))) == 2
-    each = asyncio.run(pids("sample"))
-    assert len({text.split()[1] for text in each}) == 4
-    assert [text.split()[0] for text in each] == ["q0", "q1", "q2", "q3"]
+    sample_pids = asyncio.run(pids("sample"))
+    assert len({text.split()[1] for text in sample_pids}) == 4
+    assert [text.split()[0] for text in sample_pids] == ["q0", "q1", "q2", "q3"]
 
 
 def test_a_placebo_lists_the_same_tools_and_answers_nothing() -> None:
@@ -183,12 +183,12 @@ def test_calls_wait_for_their_turn_and_the_wait_is_told() -> None:
     async def work(_: ServerTools, box: Toolbox) -> list[ToolResult]:
         return list(await asyncio.gather(*(box.call("s__sleep", {"n": 0.2}) for _ in range(3))))
 
-    first, second, third = run(work, faulty(max_in_flight=1))
+    first_result, second_result, third = run(work, faulty(max_in_flight=1))
     # Each waits for those before it, and its own time is counted apart; all begin at almost the
     # same moment.
-    assert first.queued < first.seconds
-    assert second.queued > first.seconds - 0.1
-    assert third.queued > first.seconds + second.seconds - 0.1
+    assert first_result.queued < first_result.seconds
+    assert second_result.queued > first_result.seconds - 0.1
+    assert third.queued > first_result.seconds + second_result.seconds - 0.1
 
 
 def test_nothing_is_left_of_the_processes() -> None:

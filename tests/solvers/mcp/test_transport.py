@@ -33,11 +33,11 @@ def test_a_message_to_a_server_that_has_ended_is_the_end_of_its_replies(loop: st
             process.stdin.close()  # what the loop does itself as soon as it sees that nobody reads
             await asyncio.sleep(0.05)
             pipes = ProcessOutput(process)
-            async with pipe_transport(pipes) as (read, write):
+            async with pipe_transport(pipes) as (messages, write):
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     for _ in range(3):
                         await write.send(SessionMessage(message))
-                assert [each async for each in read] == []
+                assert [message async for message in messages] == []
             assert pipes.ended.is_set()
             await process.end()
 

@@ -38,8 +38,8 @@ def test_a_fence_inside_an_output_does_not_end_it() -> None:
 
 def test_long_outputs_keep_both_ends_and_say_what_is_left_out() -> None:
     text = "a" * 1500 + "b" * 100 + "c" * 1500
-    shown = shorten(text)
-    assert shown == "a" * 1500 + "\n[… 100 characters left out …]\n" + "c" * 1500
+    shortened = shorten(text)
+    assert shortened == "a" * 1500 + "\n[… 100 characters left out …]\n" + "c" * 1500
     assert shorten("a" * 3000) == "a" * 3000
 
 
@@ -50,8 +50,8 @@ def test_the_file_is_a_notebook_whatever_the_cells_hold(rows: list[tuple[str, st
         NotebookCell(source, output, images=(image,)) for source, output, image in rows
     ]
     text = json.dumps(notebook.to_document())
-    read: Any = nbformat.reads
-    stored = read(text, as_version=4)
+    parse: Any = nbformat.reads
+    stored = parse(text, as_version=4)
     nbformat.validate(stored)
     assert ["".join(cell["source"]) for cell in stored.cells] == [source for source, _, _ in rows]
 

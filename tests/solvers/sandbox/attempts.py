@@ -79,10 +79,10 @@ def look(paths, wanted):
 
 class Attempt(NamedTuple):
     group: str
-    tried: str
+    action: str
     code: str
     timeout: float = 20.0
-    alone: bool = False
+    ends_episode: bool = False
     """Whether it costs the episode: it gets a kernel of its own."""
 
 
@@ -91,9 +91,11 @@ def _attempts() -> Iterator[Attempt]:
     text = (Path(__file__).parent / "attempts.txt").read_text("utf-8")
     for part in text.split("=== ")[1:]:
         head, _, code = part.partition("\n")
-        group, tried, *more = head.split(" | ")
-        seconds = [float(word.removesuffix(" s")) for word in more if word != "alone"]
-        yield Attempt(group, tried, code, seconds[0] if seconds else 20.0, "alone" in more)
+        group, action, *options = head.split(" | ")
+        time_limits = [float(word.removesuffix(" s")) for word in options if word != "alone"]
+        yield Attempt(
+            group, action, code, time_limits[0] if time_limits else 20.0, "alone" in options
+        )
 
 
 ATTEMPTS = tuple(_attempts())
@@ -118,9 +120,9 @@ class Host:
             **{"PORT": self.servers[0].getsockname()[1]},
             **{"SOCKET_FILE": names[0], "ABSTRACT": names[1]},
         }
-        told = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+        assignments = "".join(f"{name} = {value!r}\n" for name, value in values.items())
         # The secret itself stands in no code: a traceback would show it.
-        self.settings = f"{told}SECRET = bytes({list(SECRET.encode())})\n"
+        self.settings = f"{assignments}SECRET = bytes({list(SECRET.encode())})\n"
         for server in self.servers:
             threading.Thread(target=self.serve, args=(server,), daemon=True).start()
 
@@ -137,13 +139,13 @@ class Host:
 @contextmanager
 def host(folder: Path) -> Iterator[Host]:
     """A host with a secret and servers that nobody must reach."""
-    found = Host(folder)
+    new_host = Host(folder)
     os.environ["KEJU_TEST_SECRET"] = SECRET
     try:
-        yield found
+        yield new_host
     finally:
         del os.environ["KEJU_TEST_SECRET"]
-        for server in found.servers:
+        for server in new_host.servers:
             server.shutdown(socket.SHUT_RDWR)
             server.close()
 
@@ -154,8 +156,8 @@ def word(result: CellResult) -> str:
         return f"kernel ended: {result.died}"
     if result.timed_out:
         return "new kernel" if result.restarted else "interrupted"
-    said = re.findall(r"^-> (.+)$", result.text, re.MULTILINE)
-    return said[-1] if said else f"unexpected: {result.text[-300:]}"
+    printed_words = re.findall(r"^-> (.+)$", result.text, re.MULTILINE)
+    return printed_words[-1] if printed_words else f"unexpected: {result.text[-300:]}"
 
 
 async def try_all(
@@ -169,47 +171,49 @@ async def try_all(
     work.mkdir()
     users = []
     async with sandbox.kernel(work) as kernel:
-        for each in ATTEMPTS:
-            if not each.alone:
-                result = await kernel.run(PRELUDE + target.settings + each.code, each.timeout)
-                results[each.tried] = word(result)
+        for attempt in ATTEMPTS:
+            if not attempt.ends_episode:
+                result = await kernel.run(PRELUDE + target.settings + attempt.code, attempt.timeout)
+                results[attempt.action] = word(result)
                 assert "\x1b" not in result.text
                 assert SECRET not in result.text
                 assert len(result.text) < 30_000
-                assert target.unharmed(), each.tried
+                assert target.unharmed(), attempt.action
                 lives = await kernel.run("1 + 1")
-                assert lives.text.endswith("2\n"), (each.tried, lives)
+                assert lives.text.endswith("2\n"), (attempt.action, lives)
         users.append(kernel._user)
     assert kernel.exit == "closed"
-    for each in ATTEMPTS:
-        if each.alone:
-            results[each.tried] = await alone(sandbox, folder / each.tried[:20], target, each)
-            assert target.unharmed(), each.tried
+    for attempt in ATTEMPTS:
+        if attempt.ends_episode:
+            results[attempt.action] = await try_in_new_kernel(
+                sandbox, folder / attempt.action[:20], target, attempt
+            )
+            assert target.unharmed(), attempt.action
     assert not await asyncio.to_thread(processes_of, users)
     return results
 
 
-async def alone(sandbox: Sandbox, work: Path, target: Host, each: Attempt) -> str:
+async def try_in_new_kernel(sandbox: Sandbox, work: Path, target: Host, attempt: Attempt) -> str:
     work.mkdir()
-    kept: Kernel | None = None
+    used_kernel: Kernel | None = None
     try:
         async with sandbox.kernel(work) as kernel:
-            kept = kernel
-            result = await kernel.run(PRELUDE + target.settings + each.code, each.timeout)
+            used_kernel = kernel
+            result = await kernel.run(PRELUDE + target.settings + attempt.code, attempt.timeout)
             return word(result)
     except KernelDied as death:
-        same = kept is not None and kept.exit == death.reason
-        return f"episode ended: {death.reason if same else death}"
+        is_same_reason = used_kernel is not None and used_kernel.exit == death.reason
+        return f"episode ended: {death.reason if is_same_reason else death}"
 
 
 def processes_of(users: list[int | None]) -> list[int]:
     """Processes of users that no longer have any; empty where Keju is not root."""
-    found = []
+    pids = []
     for pid in read_processes():
         with suppress(OSError):
             if Path(f"/proc/{pid}").stat().st_uid in users:
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def documented(backend: str) -> dict[str, str]:
@@ -217,6 +221,6 @@ def documented(backend: str) -> dict[str, str]:
     rows = [line.strip("| ").split(" | ") for line in DOCUMENT.read_text("utf-8").splitlines()]
     (head,) = [row for row in rows if row[:2] == ["group", "tried by code in a cell"]]
     column = head.index(backend)
-    groups = {each.group for each in ATTEMPTS}
-    known = [row for row in rows if row[0] in groups and len(row) == len(head)]
-    return {row[1]: row[column] for row in known if row[column] != NOT_TRIED}
+    groups = {attempt.group for attempt in ATTEMPTS}
+    matching_rows = [row for row in rows if row[0] in groups and len(row) == len(head)]
+    return {row[1]: row[column] for row in matching_rows if row[column] != NOT_TRIED}

@@ -55,19 +55,19 @@ def in_kernel(
     settings: Settings, work: Path, body: Callable[[Kernel], Awaitable[None]], limit: float = 600
 ) -> Kernel:
     """Run a test's body with a kernel; returns the kernel, closed."""
-    kept: list[Kernel] = []
+    kernels: list[Kernel] = []
 
     async def with_kernel() -> None:
         sandbox = await opened(settings)
         try:
             async with sandbox.kernel(work) as kernel:
-                kept.append(kernel)
+                kernels.append(kernel)
                 await body(kernel)
         finally:
             await sandbox.close()
 
     run(with_kernel(), limit)
-    return kept[0]
+    return kernels[0]
 
 
 class PlainUser(NamedTuple):
@@ -148,8 +148,10 @@ def kill_with_kernels(settings: Settings, folder: Path) -> int:
     limit = time.monotonic() + 300
     folders = f"{PREFIX}{keju.pid}-*"
     while time.monotonic() < limit:
-        left = {pid for pid, seen in read_processes().items() if seen.state != "Z"} & set(tree)
-        if not left and not list(Path(tempfile.gettempdir()).glob(folders)):
+        alive_pids = {
+            pid for pid, process in read_processes().items() if process.state != "Z"
+        } & set(tree)
+        if not alive_pids and not list(Path(tempfile.gettempdir()).glob(folders)):
             return keju.pid
         time.sleep(0.05)
-    raise AssertionError(f"left behind: {left}, {folders}")
+    raise AssertionError(f"left behind: {alive_pids}, {folders}")

@@ -26,8 +26,10 @@ def test_what_code_tries_has_the_documented_result(
             async with sandbox:
                 results = await try_all(SMALL, sandbox, tmp_path, target)
         assert not any(root.exists() for root in sandbox.supervisor._roots)
-        wanted = documented("bubblewrap")
-        different = {t: (results[t], wanted.get(t)) for t in results if results[t] != wanted.get(t)}
+        expected = documented("bubblewrap")
+        different = {
+            t: (results[t], expected.get(t)) for t in results if results[t] != expected.get(t)
+        }
         assert different == {}
 
     try:
@@ -47,7 +49,7 @@ from keju.solvers.sandbox.sandbox import Sandbox
 groups = "files", "devices", "network", "keys", "processes", "environment"
 chosen = [each for each in attempts.ATTEMPTS if each.group in groups]
 # Limits on numbers do not depend on the user: the other test looks at them.
-attempts.ATTEMPTS = [each for each in chosen if "without end" not in each.tried]
+attempts.ATTEMPTS = [attempt for attempt in chosen if "without end" not in attempt.action]
 settings = SMALL.model_copy(update={"read_only": (sys.argv[1],)})
 
 async def main():
@@ -67,7 +69,9 @@ def test_what_code_of_a_plain_user_tries_has_the_documented_result() -> None:
     with plain_user() as user:
         ran = user.run(AS_PLAIN_USER, str(Path(pytest.__file__).parents[1]))
         assert ran.returncode == 0, ran.stderr
-        results, wanted = json.loads(ran.stdout), documented("bubblewrap")
+        results, expected = json.loads(ran.stdout), documented("bubblewrap")
         assert len(results) > 60
-        different = {t: (results[t], wanted.get(t)) for t in results if results[t] != wanted.get(t)}
+        different = {
+            t: (results[t], expected.get(t)) for t in results if results[t] != expected.get(t)
+        }
         assert different == {}

@@ -44,13 +44,13 @@ def exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def scan_and_exchange(place: Any) -> Any:
         entries = scan(place)
-        found = list(entries)
-        if any(entry.name == "a" for entry in found) and not (work / "a").is_symlink():
-            for entry in found:
+        entry_list = list(entries)
+        if any(entry.name == "a" for entry in entry_list) and not (work / "a").is_symlink():
+            for entry in entry_list:
                 entry.is_dir(follow_symlinks=False)
             (work / "a").rename(work / "b")
             (work / "a").symlink_to(host)
-        return _Entries(found)
+        return _Entries(entry_list)
 
     monkeypatch.setattr(os, "scandir", scan_and_exchange)
     return work
@@ -161,8 +161,8 @@ print(os.path.lexists(work))
 def test_folders_without_rights_are_measured_listed_and_removed() -> None:
     with plain_user() as user:
         ran = user.run(LOCKED)
-        wanted = ["True", "{'locked': {'deeper': {'files': ['large']}}}", "False"]
-        assert ran.stdout.splitlines() == wanted, ran.stderr
+        expected = ["True", "{'locked': {'deeper': {'files': ['large']}}}", "False"]
+        assert ran.stdout.splitlines() == expected, ran.stderr
 
 
 @pytest.mark.parametrize("measure", [tree_of, lambda folder: size_of((folder,), 10**9)])

@@ -83,10 +83,10 @@ def test_a_kernel_cannot_lead_keju_to_a_socket_of_the_host(tmp_path: Path) -> No
 
 def test_a_socket_that_takes_no_more_connections_is_tried_again(tmp_path: Path) -> None:
     async def body() -> None:
-        with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as first:
+        with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
             server.bind(str(tmp_path / "full"))
             server.listen(0)
-            first.connect(str(tmp_path / "full"))
+            client.connect(str(tmp_path / "full"))
             with pytest.raises(BlockingIOError):
                 await KernelSocket.connect(tmp_path / "full", "DEALER", b"key")
 

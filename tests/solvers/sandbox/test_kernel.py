@@ -48,9 +48,9 @@ def test_cells_share_their_state_and_give_text_pictures_and_errors(tmp_path: Pat
             "import sys, subprocess; subprocess.run(['echo', 'child']); print('err', file=sys.stderr)"
         )
         assert "err" in result.text
-        said = result.text  # on a busy machine a child's output may come with a later cell
-        while "child" not in said:
-            said += (await kernel.run("")).text
+        output = result.text  # on a busy machine a child's output may come with a later cell
+        while "child" not in output:
+            output += (await kernel.run("")).text
         assert (await kernel.run("for n in range(3): print(n, end='\\r')")).text == "2"
 
     kernel = in_kernel(SMALL, tmp_path, body)
@@ -168,25 +168,31 @@ def test_long_output_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
 
 
 def test_kernels_do_not_see_each_other_and_leave_nothing(tmp_path: Path) -> None:
-    async def two() -> None:
+    async def use_two_kernels() -> None:
         sandbox = await opened(SMALL, concurrency=2)
         works = [tmp_path / "a", tmp_path / "b"]
         for work in works:
             work.mkdir()
             (work / "given").write_text(work.name)
-        async with sandbox, sandbox.kernel(works[0]) as one, sandbox.kernel(works[1]) as other:
-            for kernel in (one, other):
+        async with (
+            sandbox,
+            sandbox.kernel(works[0]) as first_kernel,
+            sandbox.kernel(works[1]) as second_kernel,
+        ):
+            for kernel in (first_kernel, second_kernel):
                 assert (await kernel.run("open('given').read()")).text == f"'{kernel.work.name}'\n"
-            await one.run("open('secret', 'w').write('s'); open('/tmp/secret', 'w').write('s')")
+            await first_kernel.run(
+                "open('secret', 'w').write('s'); open('/tmp/secret', 'w').write('s')"
+            )
             code = "import os; sorted(os.listdir()), os.listdir('/tmp'), [p for p in os.listdir('/proc') if p.isdigit()]"
-            listed = await other.run(code)
+            listed = await second_kernel.run(code)
             assert "secret" not in listed.text
             assert len(listed.text.split("[")[-1].split(",")) <= 4
 
         assert sandbox.supervisor._roots
         assert not any(root.exists() for root in sandbox.supervisor._roots)
 
-    run(two())
+    run(use_two_kernels())
     assert (tmp_path / "a" / "secret").read_text() == "s"
 
 
@@ -202,7 +208,7 @@ def test_no_more_kernels_run_at_once_than_memory_allows(
     assert 0 < memory.available_memory() < 2**50
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * gib)
 
-    async def many() -> None:
+    async def use_many_kernels() -> None:
         sandbox = Sandbox(Settings(), concurrency=8)
         assert sandbox.concurrency == 1
         (notice,) = sandbox.notices
@@ -211,7 +217,7 @@ def test_no_more_kernels_run_at_once_than_memory_allows(
         assert sandbox._slots._value == 1
         await sandbox.close()
 
-    run(many())
+    run(use_many_kernels())
 
 
 def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,9 +225,9 @@ def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("JPY_PARENT_PID", str(os.getpid()))
 
     async def body(kernel: Kernel) -> None:
-        told = (await kernel.run("import os; dict(os.environ)")).text
-        assert "secret-key" not in told
-        assert "'HOME': '/workspace'" in told
+        environment = (await kernel.run("import os; dict(os.environ)")).text
+        assert "secret-key" not in environment
+        assert "'HOME': '/workspace'" in environment
 
     in_kernel(SMALL, tmp_path, body)
 
@@ -242,11 +248,11 @@ def test_settings_that_make_no_sense_are_refused(values: dict[str, Any], problem
 
 
 @pytest.mark.parametrize(
-    ("written", "size"),
+    ("text", "size"),
     [("4GiB", 4 * 2**30), ("512m", 2**29), ("1.5 GB", 15 * 10**8), ("77000000", 77_000_000)],
 )
-def test_sizes(written: str, size: int) -> None:
-    assert Settings.model_validate({"memory": written}).memory == size
+def test_sizes(text: str, size: int) -> None:
+    assert Settings.model_validate({"memory": text}).memory == size
 
 
 @pytest.mark.parametrize("backend", ["bwrap", "docker", "podman"])
@@ -284,10 +290,10 @@ def test_the_system_bounds_a_kernel_where_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A stand-in for systemd: it writes down what it was asked for and runs the command.
-    fake, asked = tmp_path / "bin" / "systemd-run", tmp_path / "asked"
+    fake, arguments_file = tmp_path / "bin" / "systemd-run", tmp_path / "asked"
     fake.parent.mkdir()
     fake.write_text(
-        f'#!/bin/sh\necho "$*" >> {asked}\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
+        f'#!/bin/sh\necho "$*" >> {arguments_file}\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
     )
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
@@ -302,7 +308,7 @@ def test_the_system_bounds_a_kernel_where_it_can(
                 assert (await kernel.run("1 + 1")).text == "2\n"
 
     run(bounded())
-    assert f"MemoryMax={400 * 2**20} --property MemorySwapMax=0" in asked.read_text()
+    assert f"MemoryMax={400 * 2**20} --property MemorySwapMax=0" in arguments_file.read_text()
 
 
 def test_folders_nested_too_deep_for_python_are_removed(tmp_path: Path) -> None:

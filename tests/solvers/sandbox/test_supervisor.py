@@ -55,16 +55,16 @@ def python(code: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    seen = read_processes().get(pid)
-    return seen is not None and seen.state != "Z"
+    process = read_processes().get(pid)
+    return process is not None and process.state != "Z"
 
 
 def wait_for(condition: Any) -> Any:
     limit = time.monotonic() + 300
     while time.monotonic() < limit:
         with suppress(OSError, ValueError):
-            if found := condition():
-                return found
+            if result := condition():
+                return result
         time.sleep(0.01)
     raise AssertionError("it did not happen")
 
@@ -125,10 +125,10 @@ def test_streams_may_be_files_and_the_environment_is_all_that_is_given(tmp_path:
                     python(code), env={"A": "ü"}, cwd=tmp_path, stderr=errors.fileno()
                 )
                 assert await process.wait() == 0
-            told = (tmp_path / "errors").read_text("utf-8")
-            assert "'A': 'ü'" in told
-            assert "PATH" not in told
-            assert str(tmp_path) in told
+            errors_text = (tmp_path / "errors").read_text("utf-8")
+            assert "'A': 'ü'" in errors_text
+            assert "PATH" not in errors_text
+            assert str(tmp_path) in errors_text
 
     run(work())
 
@@ -169,7 +169,7 @@ def test_exit_codes_signals_and_limits() -> None:
 def test_a_killed_tree_takes_its_daemons_along_and_no_other_tree(tmp_path: Path) -> None:
     async def work() -> None:
         async with Supervisor() as supervisor:
-            other = await supervisor.start(["sleep", "600"], env=ENV)
+            other_process = await supervisor.start(["sleep", "600"], env=ENV)
             path = tmp_path / "pid"
             process = await supervisor.start(python(daemon_code(path)), env=ENV)
             daemon = await soon(lambda: number_in(path))
@@ -178,7 +178,7 @@ def test_a_killed_tree_takes_its_daemons_along_and_no_other_tree(tmp_path: Path)
             assert process.reason == "killed"
             assert not alive(daemon)
             assert not alive(process.pid)
-            assert alive(other.pid)
+            assert alive(other_process.pid)
 
     run(work())
 
@@ -218,7 +218,7 @@ def test_the_memory_of_a_whole_tree_is_bounded() -> None:
         return process
 
     # Each of four children stays below the bound; together they do not.
-    several = "import os, time\nfor _ in range(4): os.fork() or (globals().update(x=bytearray(90 << 20)), time.sleep(600))\ntime.sleep(600)"
+    forking = "import os, time\nfor _ in range(4): os.fork() or (globals().update(x=bytearray(90 << 20)), time.sleep(600))\ntime.sleep(600)"
     # Memory that no process has mapped.
     unseen = "import os, time\nf = os.memfd_create('x')\nfor _ in range(300): os.write(f, bytes(1 << 20))\ntime.sleep(600)"
     # Shared pages count once.
@@ -226,12 +226,12 @@ def test_the_memory_of_a_whole_tree_is_bounded() -> None:
 
     async def work() -> None:
         async with Supervisor() as supervisor:
-            first, second, third = await asyncio.gather(
-                hog(supervisor, several), hog(supervisor, unseen), hog(supervisor, shared)
+            forking_process, unseen_process, third = await asyncio.gather(
+                hog(supervisor, forking), hog(supervisor, unseen), hog(supervisor, shared)
             )
-            assert (first.reason, first.code) == ("memory", -9)
-            assert first.peak > 200 * MIB
-            assert (second.reason, second.code) == ("memory", -9)
+            assert (forking_process.reason, forking_process.code) == ("memory", -9)
+            assert forking_process.peak > 200 * MIB
+            assert (unseen_process.reason, unseen_process.code) == ("memory", -9)
             assert (third.reason, third.code) == (None, 0)
             assert third.peak > 80 * MIB
 
@@ -283,8 +283,8 @@ def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> Non
             assert await process.wait() == -signal.SIGKILL
             assert process.reason == f"{victim}_lost"
             await soon(lambda: not alive(daemon) and not alive(process.pid))
-            again = await supervisor.start(["true"], env=ENV)
-            assert await again.wait() == 0
+            next_process = await supervisor.start(["true"], env=ENV)
+            assert await next_process.wait() == 0
 
     run(work())
 
@@ -306,13 +306,13 @@ def test_a_lost_keeper_costs_no_other_program(tmp_path: Path) -> None:
                 scratch.mkdir()
                 path = tmp_path / f"pid-{number}"
                 start = supervisor.start(python(daemon_code(path)), env=ENV, remove=[scratch])
-                lost = await start
+                lost_process = await start
                 await soon(lambda path=path: number_in(path))
-                os.kill(read_processes()[lost.pid].parent, signal.SIGKILL)
-                assert await lost.wait() == -signal.SIGKILL
-                assert lost.reason == "keeper_lost"
+                os.kill(read_processes()[lost_process.pid].parent, signal.SIGKILL)
+                assert await lost_process.wait() == -signal.SIGKILL
+                assert lost_process.reason == "keeper_lost"
                 assert not scratch.exists()
-            assert [await each.wait() for each in busy] == [0, 0]
+            assert [await process.wait() for process in busy] == [0, 0]
 
     run(work())
 
@@ -413,10 +413,10 @@ def test_what_is_left_of_a_killed_supervisor_is_used_again() -> None:
     async def work() -> None:
         async with Supervisor() as supervisor:
             before = supervisor.folder("work")
-            first = supervisor.pid
-            assert first is not None
-            os.kill(first, signal.SIGKILL)
-            await soon(lambda: not alive(first))
+            killed_pid = supervisor.pid
+            assert killed_pid is not None
+            os.kill(killed_pid, signal.SIGKILL)
+            await soon(lambda: not alive(killed_pid))
             await asyncio.sleep(0)
             after = supervisor.folder("work")
             assert before.is_dir()

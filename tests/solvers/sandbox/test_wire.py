@@ -46,7 +46,7 @@ def encoded(frames: Sequence[bytes]) -> bytes:
 
 def received(data: bytes, tmp_path: Path) -> list[KernelMessage]:
     """What is read of the bytes that a kernel sends after its greeting."""
-    found: list[KernelMessage] = []
+    messages: list[KernelMessage] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         greeting = await reader.readexactly(64)
@@ -63,16 +63,16 @@ def received(data: bytes, tmp_path: Path) -> list[KernelMessage]:
             channel = await KernelSocket.connect(path, "SUB", KEY)
             with suppress(EOFError):
                 while True:
-                    found.append(await channel.receive())
+                    messages.append(await channel.receive())
             channel.close()
 
     run(listen())
-    return found
+    return messages
 
 
 def test_messages_are_read(tmp_path: Path) -> None:
-    whole = encoded(signed(parts("stream", {"text": "hi"})))
-    assert received(whole, tmp_path) == [KernelMessage("stream", "p", {"text": "hi"})]
+    message = encoded(signed(parts("stream", {"text": "hi"})))
+    assert received(message, tmp_path) == [KernelMessage("stream", "p", {"text": "hi"})]
 
 
 def test_what_is_forged_or_broken_is_read_past(tmp_path: Path) -> None:
@@ -94,11 +94,11 @@ def test_what_is_forged_or_broken_is_read_past(tmp_path: Path) -> None:
 def test_what_is_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MOST", 10_000)
     large = encoded(signed(parts("stream", {"text": "x" * 50_000})))
-    many = encoded([*signed(parts("stream", {"text": "y"})), *[b"z" * 1000] * 200])
-    first, second = received(large + many, tmp_path)
-    assert (first.kind, first.content) == ("stream", {})
-    assert first.left_out > 50_000
-    assert (second.content, second.left_out) == ({}, 195_000)
+    many_parts = encoded([*signed(parts("stream", {"text": "y"})), *[b"z" * 1000] * 200])
+    large_message, part_message = received(large + many_parts, tmp_path)
+    assert (large_message.kind, large_message.content) == ("stream", {})
+    assert large_message.left_out > 50_000
+    assert (part_message.content, part_message.left_out) == ({}, 195_000)
 
 
 @pytest.mark.parametrize(
