@@ -226,7 +226,8 @@ def sentences_of(text: str, tree: ast.AST) -> Iterator[str]:
 
 
 def english_texts() -> Iterator[str]:
-    """English texts with at least three words in data files: ``en.toml``, ``en/…/x.json``."""
+    """English texts with at least three words in data files: ``en.toml``, ``en/…/x.json``, and
+    the descriptions of the options."""
 
     def strings(value: object) -> Iterator[str]:
         if isinstance(value, str):
@@ -238,7 +239,8 @@ def english_texts() -> Iterator[str]:
     loaders = {".toml": tomllib.loads, ".json": json.loads}
     for path in SOURCE.rglob("*"):
         place = path.relative_to(SOURCE)
-        if path.suffix in loaders and "en" in (*place.parts[:-1], path.stem):
+        is_english = "en" in (*place.parts[:-1], path.stem) or place == Path("cli/options.json")
+        if path.suffix in loaders and is_english:
             document = loaders[path.suffix](path.read_text("utf-8"))
             yield from (text for text in strings(document) if text.count(" ") >= 2)
 

@@ -1,8 +1,8 @@
 """The command ``keju``: one file for each command, imported only when that command runs.
 
 `main` looks at the first word and imports that command's file, which declares the command with
-`keju.cli.command.command`. To add a command, add its file and one line in `COMMANDS`. To add a
-flag, see `keju.cli.options`.
+`keju.cli.command.command`. To add a command, add its file and one line in `_COMMAND_TABLE`. To add
+a flag, see `keju.cli.options`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from keju.cli.command import Command
 
 
 class CommandEntry(NamedTuple):
@@ -22,78 +25,52 @@ class CommandEntry(NamedTuple):
     panel: str
 
 
-EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look around"
+_COMMAND_TABLE = {
+    "Examine a model": {
+        "eval": ("evaluate", "evaluate a model on one or more benchmarks"),
+        "run": ("run", "with and without MCP servers, as mcpbr does"),
+        "vf-eval": ("vf_eval", "evaluate a model as verifiers' vf-eval does"),
+        "score": ("score", "score a stored run or a file of predictions"),
+        "merge": ("merge", "combine the parts of a run from several jobs into one run"),
+        "judge": ("judge", "grade a stored run's answers with a model"),
+        "plan": ("plan", "questions that a decision needs, and their cost"),
+        "fresh": ("fresh", "write new questions that no model has seen"),
+    },
+    "Understand results": {
+        "import": ("import_", "another tool's log as a run of Keju"),
+        "report": ("report", "write a run's report as one HTML file"),
+        "compare": ("compare", "two or more runs, question by question"),
+        "gate": ("gate", "may a run take the place of its baseline?"),
+        "diff": ("diff", "why two scores are not comparable, field by field"),
+        "view": ("view", "stored runs in a browser, active ones live"),
+        "watch": ("watch", "active runs, live in the terminal"),
+        "plot": ("plot", "runs as a figure: SVG, PNG or PDF"),
+        "audit": ("audit", "why replies of a run were misread or not read"),
+        "modes": ("modes", "answer-only and chain of thought side by side"),
+        "export": ("export", "a run as CSV, Parquet, Markdown, LaTeX and more"),
+    },
+    "Look around": {
+        "list": ("listing", "benchmarks, subsets, models, protocols, readers, runs"),
+        "show": ("show", "one question as the model gets it, or a stored reply"),
+        "prompts": ("prompts", "the prompts of a benchmark as JSON files"),
+        "stats": ("stats", "number of questions and prompt lengths"),
+        "data": ("data", "find, check and pull the data of benchmarks"),
+        "model": ("model", "find and pull the weights of the embedded model"),
+        "mcp": ("mcp", "start and check the MCP servers of a config file"),
+        "schema": ("schema", "JSON Schema of the configuration"),
+        "verify": ("verify", "score recorded outputs whose scores are known"),
+        "init": ("init", "start your own benchmark, a config file, an A/B test of tools"),
+        "rm": ("rm", "delete stored runs"),
+        "completion": ("completion", "completion for bash, zsh and fish"),
+        "doctor": ("doctor", "what is installed, and what is missing"),
+    },
+}
+"""The file and the description of each command, by panel and name."""
 
-COMMANDS = (
-    CommandEntry(
-        "eval", "keju.cli.evaluate", "evaluate a model on one or more benchmarks", EXAMINE
-    ),
-    CommandEntry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
-    CommandEntry(
-        "vf-eval", "keju.cli.vf_eval", "evaluate a model as verifiers' vf-eval does", EXAMINE
-    ),
-    CommandEntry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
-    CommandEntry(
-        "merge",
-        "keju.cli.merge",
-        "combine the parts of a run from several jobs into one run",
-        EXAMINE,
-    ),
-    CommandEntry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
-    CommandEntry(
-        "plan", "keju.cli.plan", "questions that a decision needs, and their cost", EXAMINE
-    ),
-    CommandEntry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),
-    CommandEntry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
-    CommandEntry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
-    CommandEntry(
-        "compare", "keju.cli.compare", "two or more runs, question by question", UNDERSTAND
-    ),
-    CommandEntry("gate", "keju.cli.gate", "may a run take the place of its baseline?", UNDERSTAND),
-    CommandEntry(
-        "diff", "keju.cli.diff", "why two scores are not comparable, field by field", UNDERSTAND
-    ),
-    CommandEntry("view", "keju.cli.view", "stored runs in a browser, active ones live", UNDERSTAND),
-    CommandEntry("watch", "keju.cli.watch", "active runs, live in the terminal", UNDERSTAND),
-    CommandEntry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
-    CommandEntry(
-        "audit", "keju.cli.audit", "why replies of a run were misread or not read", UNDERSTAND
-    ),
-    CommandEntry(
-        "modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND
-    ),
-    CommandEntry(
-        "export",
-        "keju.cli.export",
-        "a run as CSV, Parquet, Markdown, LaTeX and more",
-        UNDERSTAND,
-    ),
-    CommandEntry(
-        "list", "keju.cli.listing", "benchmarks, subsets, models, protocols, readers, runs", LOOK
-    ),
-    CommandEntry(
-        "show", "keju.cli.show", "one question as the model gets it, or a stored reply", LOOK
-    ),
-    CommandEntry("prompts", "keju.cli.prompts", "the prompts of a benchmark as JSON files", LOOK),
-    CommandEntry("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
-    CommandEntry("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
-    CommandEntry(
-        "model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK
-    ),
-    CommandEntry("mcp", "keju.cli.mcp", "start and check the MCP servers of a config file", LOOK),
-    CommandEntry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
-    CommandEntry(
-        "verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK
-    ),
-    CommandEntry(
-        "init",
-        "keju.cli.init",
-        "start your own benchmark, a config file, an A/B test of tools",
-        LOOK,
-    ),
-    CommandEntry("rm", "keju.cli.rm", "delete stored runs", LOOK),
-    CommandEntry("completion", "keju.cli.completion", "completion for bash, zsh and fish", LOOK),
-    CommandEntry("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
+COMMANDS = tuple(
+    CommandEntry(name, f"keju.cli.{module}", help, panel)
+    for panel, commands in _COMMAND_TABLE.items()
+    for name, (module, help) in commands.items()
 )
 
 HELP_FLAGS = ("-h", "--help")
@@ -151,39 +128,52 @@ def _dispatch_with_signals(words: list[str]) -> int:
 def _dispatch(words: list[str]) -> int:
     words = _take_language(words)
     if not words or words[0] in HELP_FLAGS or words[0] == "help":
-        sys.stdout.write(_help() if words else _welcome())
+        from keju.cli.help import overview, welcome
+
+        sys.stdout.write(overview(COMMANDS) if words else welcome())
         return 0
     if words[0] in ("-V", VERSION_FLAG):
         from keju import __version__
 
         sys.stdout.write(f"keju {__version__}\n")
         return 0
-    row = _find_command(words[0], {command.name: command for command in COMMANDS})
-    importlib.import_module(row.module)
+    entry = _find_command(words[0], {command.name: command for command in COMMANDS})
+    importlib.import_module(entry.module)
     from keju.cli import command
 
-    name, arguments = row.name, words[1:]
-    if name not in command.COMMANDS:
-        subcommands = {n.split()[1]: c for n, c in command.COMMANDS.items() if n.split()[0] == name}
-        if not arguments:
-            from keju.cli.help import print_group_help
-            from keju.errors import UsageError
+    if entry.name in command.COMMANDS:
+        return _run_command(command.COMMANDS[entry.name], words[1:])
+    return _run_subcommand(entry, words[1:])
 
-            print_group_help(row, subcommands, sys.stderr)
-            raise UsageError("cli_command_missing", command=name, commands=[*subcommands])
-        if arguments[0] in HELP_FLAGS:
-            from keju.cli.help import print_group_help
 
-            print_group_help(row, subcommands)
-            return 0
-        name, arguments = _find_command(arguments[0], subcommands, f"{name} ").name, arguments[1:]
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+def _run_subcommand(entry: CommandEntry, words: list[str]) -> int:
+    """Run one command of a group such as ``keju data``, or print the group's help."""
+    from keju.cli.command import COMMANDS as DECLARED
+    from keju.cli.help import print_group_help
+    from keju.errors import UsageError
+
+    group = entry.name
+    subcommands = {n.split()[1]: c for n, c in DECLARED.items() if n.split()[0] == group}
+    if not words:
+        print_group_help(entry, subcommands, sys.stderr)
+        raise UsageError("cli_command_missing", command=group, commands=[*subcommands])
+    if words[0] in HELP_FLAGS:
+        print_group_help(entry, subcommands)
+        return 0
+    return _run_command(_find_command(words[0], subcommands, f"{group} "), words[1:])
+
+
+def _run_command(command: Command, words: list[str]) -> int:
+    """Run a command, or print its help if the words before ``--`` ask for it."""
+    options = words[: words.index("--")] if "--" in words else words
     if any(flag in options for flag in HELP_FLAGS):
         from keju.cli.help import print_help
 
-        print_help(command.COMMANDS[name])
+        print_help(command)
         return 0
-    return command.run(command.COMMANDS[name], arguments)
+    from keju.cli.command import run
+
+    return run(command, words)
 
 
 def _take_language(words: list[str]) -> list[str]:
@@ -200,12 +190,9 @@ def _take_language(words: list[str]) -> list[str]:
             value = value or " ".join(options[position + 1 : position + 2])
             if (language := language_of(value)) is not None:
                 speak(language)
+                flag_in_place = [flag, language] if position else []
                 following_words = words[position + (1 if equals else 2) :]
-                return [
-                    *words[:position],
-                    *((flag, language) if position else ()),
-                    *following_words,
-                ]
+                return [*words[:position], *flag_in_place, *following_words]
     return words
 
 
@@ -221,15 +208,3 @@ def _find_command(word: str, commands: Mapping[str, Any], group: str = "") -> An
     candidates = [*commands, *(() if group else (VERSION_FLAG,))]
     hint = did_you_mean(word, candidates)
     raise UsageError("cli_unknown_command", command=group + word, group=group, hint=hint)
-
-
-def _help() -> str:
-    from keju.cli.help import overview
-
-    return overview(COMMANDS)
-
-
-def _welcome() -> str:
-    from keju.cli.help import welcome
-
-    return welcome()

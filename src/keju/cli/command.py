@@ -27,6 +27,7 @@ from keju.errors import UsageError, near_hint, quoted
 from keju.messages import label_text
 
 if TYPE_CHECKING:
+    from inspect import Parameter
     from pathlib import Path
 
     import typer
@@ -96,8 +97,11 @@ def run(command: Command, words: Sequence[str]) -> int:
     for folder in absent_folders:
         if folder.is_dir():
             remark(label_text("made_folder", folder=folder))
-    if not isinstance(output, CommandOutput):
-        return output or 0
+    return _print(output, as_json) if isinstance(output, CommandOutput) else output or 0
+
+
+def _print(output: CommandOutput, as_json: bool) -> int:
+    """Print one half of the output, and its problem; return the exit code."""
     if as_json:
         print_json(output.document)
     else:
@@ -125,19 +129,38 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
     A flag is never the value of the flag before it (``--model --limit 5``). A flag with a single
     value is refused if it is repeated.
     """
-    from typer import BadParameter
-    from typer.main import get_command
+    _refuse_missing_values(command, words)
+    values = _split_words(command, words)
+    for name, row in command.rows.items():
+        if row.kind is bool and name not in command.settings:
+            values[name] = bool(values[name])
+        elif row.flags and row.kind not in (bool, list):
+            values[name] = _single_value(row, values[name], command)
+        if isinstance(row.kind, tuple) and values[name] is not None:
+            _check_choice(row, values[name], command)
+    return values
 
-    usage_error: type[Exception] = BadParameter.__mro__[1]
+
+def _refuse_missing_values(command: Command, words: Sequence[str]) -> None:
+    """Raise UsageError for a flag whose value is missing: ``--model --limit 5``."""
     rows = command.rows.values()
-    valued = {flag: row for row in rows if row.kind is not bool for flag in row.flags}
     flags = {flag for row in rows for flag in row.flags}
+    flags_with_value = {flag for row in rows if row.kind is not bool for flag in row.flags}
     for flag, value in pairwise([*words, ""]):
         if flag == "--":
             break
-        if flag in valued and (not value or value in flags):
+        if flag in flags_with_value and (not value or value in flags):
             raise UsageError("cli_value_missing", flag=flag)
-    list_flags = {flag for flag, row in valued.items() if row.metavar.endswith("...")}
+
+
+def _split_words(command: Command, words: Sequence[str]) -> dict[str, Any]:
+    """Return the texts of each row as typer splits them; a list for each flag with a value."""
+    from typer import BadParameter
+    from typer.main import get_command
+
+    rows = command.rows.values()
+    usage_error: type[Exception] = BadParameter.__mro__[1]
+    list_flags = {flag for row in rows if row.metavar.endswith("...") for flag in row.flags}
     try:
         reader = get_command(_application(command))
         with reader.make_context(
@@ -150,29 +173,26 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
             values: dict[str, Any] = reader.invoke(context)
     except usage_error as error:
         raise _explain_error(error, words, command) from None
-    for name, row in command.rows.items():
-        value = values[name]
-        if row.kind is bool and name not in command.settings:
-            values[name] = bool(value)
-        elif row.flags and row.kind not in (bool, list):
-            if value and len(value) > 1:
-                from keju.cli.unknown import repeated_flag_error
-
-                raise repeated_flag_error(row, value, command)
-            values[name] = value = _parse_value(row, value[0], command) if value else row.default
-        if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
-            choices = quoted(row.kind)
-            place = row.flags[0] if row.flags else row.spelling.strip("[]")
-            values_of_message = {
-                "place": place,
-                "value": value,
-                "choices": choices,
-                "command": command.name,
-            }
-            raise UsageError(
-                "cli_not_a_choice", **values_of_message, hint=near_hint(value, row.kind)
-            )
     return values
+
+
+def _single_value(row: OptionRow, texts: Sequence[str] | None, command: Command) -> Any:
+    """Return the value of a flag that is used once, or its default."""
+    if not texts:
+        return row.default
+    if len(texts) > 1:
+        from keju.cli.unknown import repeated_flag_error
+
+        raise repeated_flag_error(row, texts, command)
+    return _parse_value(row, texts[0], command)
+
+
+def _check_choice(row: OptionRow, value: str, command: Command) -> None:
+    if value not in row.kind:
+        values = {"value": value, "choices": quoted(row.kind), "command": command.name}
+        place = row.flags[0] if row.flags else row.spelling.strip("[]")
+        hint = near_hint(value, row.kind)
+        raise UsageError("cli_not_a_choice", place=place, hint=hint, **values)
 
 
 def _parse_value(row: OptionRow, word: str, command: Command) -> Any:
@@ -190,9 +210,8 @@ def _parse_value(row: OptionRow, word: str, command: Command) -> Any:
         raise UsageError(code, **error_values) from None
     if row.metavar == PORT and not 0 <= value <= LAST_PORT:
         raise UsageError("cli_not_a_port", last=LAST_PORT, **error_values)
-    is_out_of_range = (
-        0 < abs(value) < LEAST or MOST < abs(value) < math.inf
-    )  # nan and inf get other messages
+    # nan and inf get other messages
+    is_out_of_range = 0 < abs(value) < LEAST or MOST < abs(value) < math.inf
     if not row.field and is_out_of_range:
         raise UsageError("cli_number_beyond", least=LEAST, most=MOST, **error_values)
     return value
@@ -201,23 +220,28 @@ def _parse_value(row: OptionRow, word: str, command: Command) -> Any:
 def collect(values: dict[OptionRow, Any]) -> dict[str, Any]:
     """Return the fields of `TaskConfig` from flags. Parse mappings and split lists at commas."""
     from keju.config.load import merge
-    from keju.config.strict import parse_mapping, parse_mappings
 
     settings: dict[str, Any] = {}
     # A mapping must come before the flags that set its keys: --judge before --model.
     for row, value in sorted(values.items(), key=lambda entry: entry[0].field.count(".")):
-        if value is None or value == []:
-            continue
-        if row.metavar == MAPPING:
-            value = parse_mapping(value, row.flags[0], plain=row.name == "headers")
-        elif row.metavar == MAPPINGS:
-            value = parse_mappings(value, row.flags[0])
-        elif row.kind is list and row.metavar != ADDRESS:
-            value = [name for text in value for name in split_names(text, row.flags[0])]
-        for part in reversed(row.field.split(".")):
-            value = {part: value}
-        settings = merge(settings, value)
+        if value is not None and value != []:
+            setting = _parse_setting(row, value)
+            for part in reversed(row.field.split(".")):
+                setting = {part: setting}
+            settings = merge(settings, setting)
     return settings
+
+
+def _parse_setting(row: OptionRow, value: Any) -> Any:
+    from keju.config.strict import parse_mapping, parse_mappings
+
+    if row.metavar == MAPPING:
+        return parse_mapping(value, row.flags[0], plain=row.name == "headers")
+    if row.metavar == MAPPINGS:
+        return parse_mappings(value, row.flags[0])
+    if row.kind is list and row.metavar != ADDRESS:
+        return [name for text in value for name in split_names(text, row.flags[0])]
+    return value
 
 
 def repeat_flags(words: Sequence[str], list_flags: Container[str]) -> list[str]:
@@ -242,29 +266,11 @@ def _application(command: Command) -> typer.Typer:
     Every flag with a value is declared as a repeatable text. So `parse` can see repetitions and
     report errors itself.
     """
-    from inspect import Parameter, Signature
+    from inspect import Signature
 
     import typer
 
-    parameters = []
-    for name, row in command.rows.items():
-        kind: Any = row.kind if row.kind is bool else str
-        if row.kind is list or (row.flags and kind is str):
-            kind = list[str]
-        declaration: Any = typer.Argument(metavar=row.spelling)
-        if row.flags:
-            declaration = typer.Option(
-                *row.flags, metavar=row.metavar or None, envvar=row.variable or None
-            )
-        optional = bool(row.flags) or row.spelling.startswith("[")
-        parameters.append(
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=None if optional else Parameter.empty,
-                annotation=Annotated[kind | None if optional else kind, declaration],
-            )
-        )
+    parameters = [_parameter_of(name, row) for name, row in command.rows.items()]
 
     def return_values(**by_name: Any) -> dict[str, Any]:
         return by_name
@@ -276,6 +282,31 @@ def _application(command: Command) -> typer.Typer:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(add_help_option=False, context_settings={"allow_extra_args": True})(return_values)
     return app
+
+
+def _parameter_of(name: str, row: OptionRow) -> Parameter:
+    """Return typer's declaration of a row."""
+    from inspect import Parameter
+
+    import typer
+
+    kind: Any = str
+    if row.kind is bool:
+        kind = bool
+    elif row.flags or row.kind is list:
+        kind = list[str]
+    declaration: Any = typer.Argument(metavar=row.spelling)
+    if row.flags:
+        declaration = typer.Option(
+            *row.flags, metavar=row.metavar or None, envvar=row.variable or None
+        )
+    is_optional = bool(row.flags) or row.spelling.startswith("[")
+    return Parameter(
+        name,
+        Parameter.KEYWORD_ONLY,
+        default=None if is_optional else Parameter.empty,
+        annotation=Annotated[kind | None if is_optional else kind, declaration],
+    )
 
 
 def _explain_error(error: Exception, words: Sequence[str], command: Command) -> UsageError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,7 @@ from keju.messages import current_language, label_text
 
 if TYPE_CHECKING:
     from keju.results.compare import Compared
+    from keju.results.schema import Comparison
 
 
 @command(
@@ -51,13 +53,10 @@ def compare(
     Exit codes: 0 ok, 2 usage, 3 not comparable or no question in common.
     """
     page_path(output)
+    settings = {"datasets": exam, "reader": one_reader, "gold": gold, "protocol": protocol}
     if contamination:
-        exam_flags: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
-        exam_flags |= {"--dataset-args": dataset_args}
-        flag = next((flag for flag, value in exam_flags.items() if value), None)
-        if flag is not None:
-            raise UsageError("contamination_setting", flag=flag)
-        return _contamination(sources, one_reader, data_dir, work_dir, output, current_language())
+        _refuse_exam_flags(settings | {"dataset-args": dataset_args})
+        return _contamination(sources, one_reader, data_dir, work_dir, output)
     from keju.reporting.comparison import texts_for, write_comparison
     from keju.results.compare import compare as compare_sources
 
@@ -74,46 +73,45 @@ def compare(
     )
     if output:
         write_comparison(comparison, Path(output), language=current_language())
-    incomparable_pair = next(
-        (pair for pair in comparison.comparisons if pair.obstacle or not pair.n), None
-    )
-    problem = incomparable_pair.conclusion.message if incomparable_pair else ""
-    code = Inconclusive.exit_code if incomparable_pair else 0
-    settings = {"datasets": exam, "reader": one_reader, "gold": gold, "protocol": protocol}
-    settings |= {"data-dir": data_dir, "work-dir": work_dir}
-    flags = [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value]
-    # With several sources, compare the pair that is named. Settings of an exam have no short form.
-    compared_sources = (
-        sources
-        if len(sources) == 2
-        else [incomparable_pair.base, incomparable_pair.arm]
-        if incomparable_pair
-        else []
-    )
-    has_diff_command = (
-        incomparable_pair
-        and incomparable_pair.obstacle
-        and not dataset_args
-        and set(compared_sources) <= set(sources)
-    )
-    diff = (
-        " ".join(["keju diff", *map(shlex.quote, compared_sources), *flags])
-        if has_diff_command
-        else ""
-    )
+    pair = next((pair for pair in comparison.comparisons if pair.obstacle or not pair.n), None)
+    if pair is None:
+        return CommandOutput(comparison.document, lambda: _show(comparison, output, ""))
+    diff = ""
+    if pair.obstacle and not dataset_args:  # settings of an exam have no short form
+        diff = _diff_command(sources, pair, settings | {"data-dir": data_dir, "work-dir": work_dir})
     return CommandOutput(
         comparison.document,
         lambda: _show(comparison, output, diff),
-        problem,
-        code,
+        pair.conclusion.message,
+        Inconclusive.exit_code,
         is_problem_shown=True,
     )
+
+
+def _diff_command(sources: list[str], pair: Comparison, settings: Mapping[str, str | None]) -> str:
+    """Return the command that shows why a pair is not comparable; "" if one is an arm of a run."""
+    names = sources if len(sources) == 2 else [pair.base, pair.arm]
+    if not set(names) <= set(sources):
+        return ""
+    flags = [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value]
+    return " ".join(["keju diff", *map(shlex.quote, names), *flags])
+
+
+def _refuse_exam_flags(settings: Mapping[str, Any]) -> None:
+    """Raise UsageError for a setting that --contamination does not use."""
+    for name in ("datasets", "gold", "protocol", "dataset-args"):
+        if settings[name]:
+            raise UsageError("contamination_setting", flag=f"--{name}")
 
 
 def _show(comparison: Compared, output: str | None, diff: str) -> None:
     from keju.reporting.compare import render_compared
 
     render_compared(comparison, diff=diff)
+    _name_file(output)
+
+
+def _name_file(output: str | None) -> None:
     if output:
         print_lines(label_text("wrote", file=output))
 
@@ -124,7 +122,6 @@ def _contamination(
     data_dir: str | None,
     work_dir: str | None,
     output: str | None,
-    language: Literal["en", "zh"],
 ) -> CommandOutput:
     from keju.reporting.contamination import render_contamination, write_contamination
     from keju.results.contamination import contamination
@@ -133,12 +130,11 @@ def _contamination(
         raise UsageError("contamination_two")
     comparison = contamination(*sources, reader=reader, data_dir=data_dir, work_dir=work_dir)
     if output:
-        write_contamination(comparison, Path(output), language=language)
+        write_contamination(comparison, Path(output), language=current_language())
 
     def show() -> None:
         render_contamination(comparison)
-        if output:
-            print_lines(label_text("wrote", file=output))
+        _name_file(output)
 
     is_inconclusive = comparison.verdict in ("not comparable", "nothing")
     problem = comparison.conclusions[0].message if is_inconclusive else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -78,58 +79,60 @@ def verify(
 
     Exit code 2 if anything is changed or missing.
     """
-    from keju.reporting.table import TableColumn, render_table
-
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
-    results = []
-    for benchmark in all_benchmarks() if name is None else [registry.get(name)]:
-        if name is None and benchmark.layout is None:
-            continue
-        try:
-            results.append(_verify_data(benchmark, data_dir, local_path if name else None))
-        except DataError as error:
-            if name is not None:
-                raise
-            note(label_text("data.none_of", name=benchmark.name, problem=error.message))
-    if not results:
-        raise DataError("cli_no_data")
+    if name is not None:
+        results = [_verify_data(registry.get(name), data_dir, local_path)]
+    else:
+        results = _verify_all_data(data_dir)
     if as_json:
         documents = [result.document() for result in results]
         print_json({"benchmarks": documents, "sound": all(r.sound for r in results)})
     else:
-        faulty_parts = [
-            (
-                result.benchmark,
-                part.name,
-                label_text(f"data.state.{part.status}"),
-                part.rows,
-                part.published_rows,
-                part.detail,
-            )
-            for result in results
-            for part in result.items
-            if part.status != "ok"
-        ]
-        if faulty_parts:
-            titles = ("benchmark", "part", "status", "rows", "published", "why")
-            name_columns = ("benchmark", "part")
-            columns = [
-                TableColumn(
-                    label_text(f"data.{title}"), fold=title == "why", id=title in name_columns
-                )
-                for title in titles
-            ]
-            render_table(columns, faulty_parts)
-            print_lines("")
-        for result in results:
-            values = {"files": result.file_count, "rows": result.rows, "origin": result.origin}
-            summary = label_text(
-                "data.verified", summary=result.summary.message, path=result.path, **values
-            )
-            print_lines(summary)
+        _print_verifications(results)
     if broken_exams := [result.summary for result in results if not result.sound]:
         raise DataError("data_broken", exams=broken_exams)
+
+
+def _verify_all_data(data_dir: str | None) -> list[Verification]:
+    """Verify the data of every benchmark that has some on this machine, and name the others."""
+    results = []
+    for benchmark in all_benchmarks():
+        if benchmark.layout is not None:
+            try:
+                results.append(_verify_data(benchmark, data_dir, None))
+            except DataError as error:
+                note(label_text("data.none_of", name=benchmark.name, problem=error.message))
+    if not results:
+        raise DataError("cli_no_data")
+    return results
+
+
+def _print_verifications(results: Sequence[Verification]) -> None:
+    """Print a table of all parts with a fault, and a line for each benchmark."""
+    from keju.reporting.table import TableColumn, render_table
+
+    faulty_parts = [
+        (
+            *(result.benchmark, part.name, label_text(f"data.state.{part.status}")),
+            *(part.rows, part.published_rows, part.detail),
+        )
+        for result in results
+        for part in result.items
+        if part.status != "ok"
+    ]
+    if faulty_parts:
+        titles = ("benchmark", "part", "status", "rows", "published", "why")
+        columns = [
+            TableColumn(label_text(f"data.{t}"), fold=t == "why", id=t in ("benchmark", "part"))
+            for t in titles
+        ]
+        render_table(columns, faulty_parts)
+        print_lines("")
+    for result in results:
+        values = {"files": result.file_count, "rows": result.rows, "origin": result.origin}
+        values |= {"summary": result.summary.message, "path": result.path}
+        print_lines(label_text("data.verified", **values))
 
 
 @command("data path", "keju data path ceval", "ls $(keju data path ceval)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from keju.cli.command import command
@@ -13,6 +14,8 @@ from keju.messages import current_language, label_text
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
+    from keju.results.schema import ResultEntry
+    from keju.scores.exam_scores import ExamScores
     from keju.task import FinishedTask
 
 ROBUST = "robust"
@@ -61,7 +64,6 @@ def evaluate(
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.
     """
-    from keju.config.arms import OwnTool
     from keju.config.load import load
     from keju.config.matrix import is_matrix_file
     from keju.models.registry import settings_without_effect
@@ -69,12 +71,7 @@ def evaluate(
     if tools:
         if "arms" in settings:
             raise UsageError("cli_tools_and_arms")
-        for name in set(tools) - set(get_args(OwnTool)):
-            choices = quoted(get_args(OwnTool))
-            values = {"place": "--tools", "value": name, "choices": choices, "command": "eval"}
-            hint = near_hint(name, get_args(OwnTool))
-            raise UsageError("cli_not_a_choice", **values, hint=hint)
-        settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
+        settings["arms"] = _arms_with_and_without(tools)
     if config is not None and is_matrix_file(config):
         options = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
         return evaluate_matrix(config, overrides or [], settings, **options)
@@ -94,6 +91,18 @@ def evaluate(
 
     finished = run_exams(task, display=make_display(quiet=quiet), report=not no_report)
     return session_output(finished, lambda: print_next_steps(finished))
+
+
+def _arms_with_and_without(tools: list[str]) -> list[dict[str, Any]]:
+    """Return a baseline and an arm with built-in tools; UsageError if one does not exist."""
+    from keju.config.arms import OwnTool
+
+    choices = get_args(OwnTool)
+    for name in set(tools) - set(choices):
+        values = {"place": "--tools", "value": name, "command": "eval"}
+        hint = near_hint(name, choices)
+        raise UsageError("cli_not_a_choice", choices=quoted(choices), hint=hint, **values)
+    return [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
 
 
 def print_next_steps(finished: FinishedTask) -> None:
@@ -125,13 +134,7 @@ def _next_steps(finished: FinishedTask) -> list[tuple[str, str]]:
     run, steps = command_name(folder), []
     if len({entry.arm for entry in entries}) > 1:
         steps.append((f"keju compare {run}", label_text("next.arms")))
-    codes = {notice.code for entry in entries for notice in entry.notices}
-    if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
-        steps.append((f"keju audit {run}", label_text("next.audit")))
-    if all(f"accuracy_{ROBUST}" in entry.metrics for entry in entries):
-        protocol_readers = dict.fromkeys(entry.reader for entry in entries)
-        readers = ",".join([*protocol_readers, ROBUST]) if len(protocol_readers) == 1 else ROBUST
-        steps.append((f"keju score {run} --reader {readers}", label_text("next.score")))
+    steps += _reader_steps(run, entries)
     if (previous_run := find_comparable_run(Run(folder))) is not None:
         compare_command = f"keju compare {command_name(previous_run.folder)} {run}"
         steps.append((compare_command, label_text("next.compare")))
@@ -144,49 +147,28 @@ def _next_steps(finished: FinishedTask) -> list[tuple[str, str]]:
     return steps
 
 
+def _reader_steps(run: str, entries: Sequence[ResultEntry]) -> Iterator[tuple[str, str]]:
+    """Yield the commands that explain unread replies and compare readers."""
+    codes = {notice.code for entry in entries for notice in entry.notices}
+    if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
+        yield f"keju audit {run}", label_text("next.audit")
+    if all(f"accuracy_{ROBUST}" in entry.metrics for entry in entries):
+        protocol_readers = dict.fromkeys(entry.reader for entry in entries)
+        readers = ",".join([*protocol_readers, ROBUST]) if len(protocol_readers) == 1 else ROBUST
+        yield f"keju score {run} --reader {readers}", label_text("next.score")
+
+
 def _dry_run(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check all settings, render the first prompts and forecast the work."""
-    import msgspec
-
-    from keju.config.address import strip_credentials
-    from keju.config.serving import redact_command
     from keju.task import make_dry_run
 
     jobs, reusable_count, notices, at_once, pace = make_dry_run(config)
-    exams: list[dict[str, Any]] = []
-    for job in jobs:
-        exam = job.exam
-        size = 0
-        for sample in exam.samples:
-            prompt = exam.render(sample)
-            size += sum(len(message.content.encode()) for message in prompt.messages)
-        first_prompt = exam.render(exam.samples[0])
-        exams.append(
-            {
-                "name": exam.benchmark,
-                **({"arm": job.arm} if job.arm else {}),
-                "protocol": exam.protocol.name,
-                "readers": [reader.name for reader in job.readers],
-                "n": len(exam.samples),
-                "subsets": len(exam.subsets),
-                "requests": job.units,
-                "prompt_tokens_estimate": size * job.units // len(exam.samples) // BYTES_PER_TOKEN,
-                "sampling": msgspec.to_builtins(job.sampling),
-                "first_prompt": [msgspec.to_builtins(message) for message in first_prompt.messages],
-            }
-        )
+    exams = [_forecast_exam(job) for job in jobs]
     tokens = sum(exam["prompt_tokens_estimate"] for exam in exams)
     requests = sum(exam["requests"] for exam in exams)
     document: dict[str, Any] = {
         "dry_run": True,
-        "model": config.model,
-        "api_url": config.api_url and strip_credentials(config.api_url),
-        **(
-            {"endpoints": [endpoint.display_url for endpoint in config.endpoints]}
-            if config.endpoints
-            else {}
-        ),
-        **({"serve": redact_command(config.serve)} if config.serve else {}),
+        **_describe_model(config),
         "eval_batch_size": config.eval_batch_size,
         "at_once": at_once,
         "requests": requests,
@@ -204,19 +186,46 @@ def _dry_run(config: TaskConfig) -> dict[str, Any]:
     return document
 
 
+def _describe_model(config: TaskConfig) -> dict[str, Any]:
+    """Return the model and its endpoints without keys."""
+    from keju.config.address import strip_credentials
+    from keju.config.serving import redact_command
+
+    document: dict[str, Any] = {"model": config.model}
+    document["api_url"] = config.api_url and strip_credentials(config.api_url)
+    if config.endpoints:
+        document["endpoints"] = [endpoint.display_url for endpoint in config.endpoints]
+    if config.serve:
+        document["serve"] = redact_command(config.serve)
+    return document
+
+
+def _forecast_exam(job: ExamScores) -> dict[str, Any]:
+    """Return the size of an exam, and its first prompt."""
+    import msgspec
+
+    exam = job.exam
+    prompts = (exam.render(sample) for sample in exam.samples)
+    size = sum(len(message.content.encode()) for prompt in prompts for message in prompt.messages)
+    return {
+        "name": exam.benchmark,
+        **({"arm": job.arm} if job.arm else {}),
+        "protocol": exam.protocol.name,
+        "readers": [reader.name for reader in job.readers],
+        "n": len(exam.samples),
+        "subsets": len(exam.subsets),
+        "requests": job.units,
+        "prompt_tokens_estimate": size * job.units // len(exam.samples) // BYTES_PER_TOKEN,
+        "sampling": msgspec.to_builtins(job.sampling),
+        "first_prompt": [msgspec.to_builtins(m) for m in exam.render(exam.samples[0]).messages],
+    }
+
+
 def _print_forecast(document: dict[str, Any]) -> None:
-    from keju.errors import Notice
-    from keju.reporting.format import Labels, compact, count, printable
+    from keju.reporting.format import compact
     from keju.reporting.table import render_table
 
-    # all arms have the same prompts
-    exams_by_name = {exam["name"]: exam for exam in document["benchmarks"]}
-    for exam in exams_by_name.values():
-        title = label_text("dry_run.first", exam=exam["name"], protocol=exam["protocol"])
-        print_lines(title)
-        for message in exam["first_prompt"]:
-            print_lines(f"--- {message['role']} ---", printable(message["content"]))
-        print_lines("---", "")
+    _print_first_prompts(document)
     columns = ("benchmark", "protocol", "readers", "questions", "requests", "input")
     render_table(
         [label_text(f"column.{name}") for name in columns],
@@ -225,31 +234,45 @@ def _print_forecast(document: dict[str, Any]) -> None:
                 "/".join(filter(None, (exam["name"], exam.get("arm")))),
                 exam["protocol"],
                 label_text("list_separator").join(exam["readers"]),
-                exam["n"],
-                exam["requests"],
+                *(exam["n"], exam["requests"]),
                 label_text("about", n=compact(exam["prompt_tokens_estimate"])),
             )
             for exam in document["benchmarks"]
         ],
     )
+    print_sentences("", *_forecast_sentences(document))
+
+
+def _print_first_prompts(document: dict[str, Any]) -> None:
+    from keju.reporting.format import printable
+
+    # all arms have the same prompts
+    exams_by_name = {exam["name"]: exam for exam in document["benchmarks"]}
+    for exam in exams_by_name.values():
+        print_lines(label_text("dry_run.first", exam=exam["name"], protocol=exam["protocol"]))
+        for message in exam["first_prompt"]:
+            print_lines(f"--- {message['role']} ---", printable(message["content"]))
+        print_lines("---", "")
+
+
+def _forecast_sentences(document: dict[str, Any]) -> Iterator[str]:
+    from keju.errors import Notice
+    from keju.reporting.format import Labels, count
+
     reusable_count, request_count = document["known"], document["requests"]
-    at_once = max(1, min(document["at_once"], request_count - reusable_count))
-    values = {"model": document["model"], "at_once": at_once}
-    lines = [Notice(notice["code"], notice["values"]).message for notice in document["notices"]]
+    new_count = request_count - reusable_count
+    values = {"model": document["model"], "at_once": max(1, min(document["at_once"], new_count))}
+    for notice in document["notices"]:
+        yield Notice(notice["code"], notice["values"]).message
     if reusable_count:
-        lines.append(
-            label_text("dry_run.known", known=count(reusable_count), whole=count(request_count))
-        )
-    lines.append(label_text("dry_run.ready", asked=count(request_count - reusable_count), **values))
+        yield label_text("dry_run.known", known=count(reusable_count), whole=count(request_count))
+    yield label_text("dry_run.ready", asked=count(new_count), **values)
     if "input_cost_estimate" in document:
-        lines.append(label_text("dry_run.cost", cost=document["input_cost_estimate"]))
+        yield label_text("dry_run.cost", cost=document["input_cost_estimate"])
     if pace := document.get("pace"):
         format_duration = Labels(current_language()).duration
         pace_values = {"replies": count(pace["replies"]), "taken": format_duration(pace["seconds"])}
         remaining_time = format_duration(document["seconds_estimate"])
-        lines.append(
-            label_text("dry_run.pace", run=pace["run"], left=remaining_time, **pace_values)
-        )
-    elif request_count > reusable_count:
-        lines.append(label_text("dry_run.no_pace", model=document["model"]))
-    print_sentences("", *lines)
+        yield label_text("dry_run.pace", run=pace["run"], left=remaining_time, **pace_values)
+    elif new_count > 0:
+        yield label_text("dry_run.no_pace", model=document["model"])

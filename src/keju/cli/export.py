@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from keju.cli.command import command
@@ -33,45 +34,21 @@ def export(
     Results go out as a table in Markdown or LaTeX, as YAML for the folder .eval_results of a model
     on the hub, or to W&B (offline) and MLflow (a local folder) with keju[wandb] or keju[mlflow].
     """
-    from keju.interop.export import (
-        PAGES,
-        SUBMISSION,
-        TABLES,
-        TRACKERS,
-        check_form,
-        export_run,
-        form_of,
-        require_target,
-    )
+    from keju.interop.export import PAGES, TRACKERS, check_form, export_run, form_of, require_target
 
     form = form_of(output, form)
     check_form(form)
-    if form != SUBMISSION and (fill is not None or partial):
-        flag = "--fill" if fill is not None else "--partial"
-        raise UsageError("cli_only_submission", flag=flag, form=form)
-    if form == SUBMISSION and full_text:
-        raise UsageError("cli_submission_full_text")
-    if full_text and form not in TABLES:
-        raise UsageError("export_no_texts", form=form)
+    _refuse_unused_flags(form, fill=fill, partial=partial, full_text=full_text)
     if output is None and as_json and form not in TRACKERS:
         raise UsageError("cli_json_needs_file")
     require_target(form, output)
     stored = open_stored_run(run, work_dir)
     target = Path(output) if output else None
     facts, notices, missing = export_run(
-        stored,
-        form,
-        target,
-        full_text=full_text,
-        fill=fill,
-        partial=partial,
-        data_dir=data_dir,
+        stored, form, target, full_text=full_text, fill=fill, partial=partial, data_dir=data_dir
     )
     if missing:
-        label = "export.missing_filled" if fill else "export.missing_empty"
-        remark(label_text(label, n=len(missing), fill=fill))
-        for sample_id in missing:
-            note(f"  {sample_id}")
+        _list_missing(missing, fill)
     for notice in notices:
         remark(notice.message)
     if as_json:
@@ -81,3 +58,24 @@ def export(
         remark(label_text("wrote", file=place))
     elif target:
         remark(label_text("export.wrote", rows=facts["rows"], file=target))
+
+
+def _refuse_unused_flags(form: str, *, fill: str | None, partial: bool, full_text: bool) -> None:
+    """Raise UsageError for a flag that has no effect on this form."""
+    from keju.interop.export import SUBMISSION, TABLES
+
+    if form != SUBMISSION and (fill is not None or partial):
+        flag = "--fill" if fill is not None else "--partial"
+        raise UsageError("cli_only_submission", flag=flag, form=form)
+    if form == SUBMISSION and full_text:
+        raise UsageError("cli_submission_full_text")
+    if full_text and form not in TABLES:
+        raise UsageError("export_no_texts", form=form)
+
+
+def _list_missing(missing: Sequence[str], fill: str | None) -> None:
+    """Name the questions without an answer."""
+    label = "export.missing_filled" if fill else "export.missing_empty"
+    remark(label_text(label, n=len(missing), fill=fill))
+    for sample_id in missing:
+        note(f"  {sample_id}")

@@ -15,6 +15,7 @@ from keju.messages import label_text
 if TYPE_CHECKING:
     from keju.config import DatasetArgs, TaskConfig
     from keju.results.schema import ResultEntry
+    from keju.scores.exam_scores import ExamScores
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_EXAMPLES = 5
@@ -59,31 +60,11 @@ def vf_eval(
     from keju.files import typed_path
     from keju.reporting.live import make_display
     from keju.scores.exams import make_scores
-    from keju.solvers.sandbox.memory import available_memory, memory_shares
     from keju.task import run_exams
 
     config, args = _configure(env, env_args, key_var, examples, settings)
     (job,) = make_scores(config)
-    # vf-eval's defaults are small, so the size of the run is shown.
-    sample_count = len(job.exam.samples)
-    total = sum(subset.population or len(subset) for subset in job.exam.subsets)
-    unit, at_once = "requests", min(config.at_once, job.units)
-    if job.exam.notebook is not None:
-        unit, at_once = (
-            "episodes",
-            memory_shares(config.sandbox.memory, at_once, available_memory())[1],
-        )
-    note(
-        label_text(
-            f"vf_eval.{unit}",
-            exam=job.exam.benchmark,
-            asked=sample_count,
-            total=max(sample_count, total),
-            rollouts=config.repeats,
-            n=job.units,
-            at_once=at_once,
-        )
-    )
+    note(_describe_size(config, job))
     try:
         finished = run_exams(config, display=make_display())
     except EndpointError as error:
@@ -95,10 +76,10 @@ def vf_eval(
         "env": job.exam.benchmark,
         "model": config.model,
         "provider": parse_address(config.api_url).display_url if config.api_url else "local",
-        "episodes": sample_count,
+        "episodes": len(job.exam.samples),
         "rollouts": config.repeats,
+        **args.labels,
     }
-    summary |= args.labels
     rewards = rewards_of(finished.results.benchmarks[0], finished.folder)
     summary_keys = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
     lines = [" ".join(f"{key}={summary[key]}" for key in summary_keys if key in summary)]
@@ -109,15 +90,36 @@ def vf_eval(
     return output._replace(document=output.document | extra)
 
 
+def _describe_size(config: TaskConfig, job: ExamScores) -> str:
+    """Return the size of the run in words, because vf-eval's defaults are small."""
+    from keju.solvers.sandbox.memory import available_memory, memory_shares
+
+    sample_count = len(job.exam.samples)
+    total = sum(subset.population or len(subset) for subset in job.exam.subsets)
+    unit, at_once = "requests", min(config.at_once, job.units)
+    if job.exam.notebook is not None:
+        unit = "episodes"
+        at_once = memory_shares(config.sandbox.memory, at_once, available_memory())[1]
+    return label_text(
+        f"vf_eval.{unit}",
+        exam=job.exam.benchmark,
+        asked=sample_count,
+        total=max(sample_count, total),
+        rollouts=config.repeats,
+        n=job.units,
+        at_once=at_once,
+    )
+
+
 def _configure(
     env: str, text: str | None, key_var: str | None, examples: int | None, flags: dict[str, Any]
 ) -> tuple[TaskConfig, DatasetArgs]:
     """Return the configuration from the flags, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.config.address import find_provider, strip_credentials
+    from keju.config.address import strip_credentials
     from keju.config.load import load
     from keju.config.strict import parse_mapping
-    from keju.models.registry import is_local, settings_without_effect
+    from keju.models.registry import settings_without_effect
 
     benchmark = registry.get(env)
     exam_settings = parse_mapping(text, "-a") if text is not None else {}
@@ -126,18 +128,35 @@ def _configure(
     judge, exam_settings, warning = args.arrange_judge(exam_settings, os.environ)
     if warning:
         remark(warning, "own_warning")
+    flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: exam_settings}}
     if judge is not None:
         place = strip_credentials(judge.api_url or "")
         note(label_text("vf_eval.judge", model=judge.model, place=place))
-    flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: exam_settings}}
-    if judge is not None:
         flags["judge"] = judge.model_dump(exclude_defaults=True)
+    if (limit := _example_limit(examples, exam_settings)) is not None:
+        flags["limit"] = limit
+    environ = _choose_model(flags, key_var)
+    config = load(flags=flags, environ=environ, idle=settings_without_effect)
+    return config, _check_settings(benchmark.Args, exam_settings)
+
+
+def _example_limit(examples: int | None, exam_settings: dict[str, Any]) -> int | None:
+    """Return the number of examples of each subset; None for all."""
+    if examples is None and exam_settings.get("max_episodes") is None:
+        return DEFAULT_EXAMPLES
     if examples is not None and examples < 1 and examples != ALL:
         raise ConfigError("cli_examples", all=ALL, examples=examples)
-    if examples is None and exam_settings.get("max_episodes") is None:
-        examples = DEFAULT_EXAMPLES
-    if examples is not None and examples != ALL:
-        flags["limit"] = examples
+    return None if examples == ALL else examples
+
+
+def _choose_model(flags: dict[str, Any], key_var: str | None) -> dict[str, str]:
+    """Complete `flags` with vf-eval's model, address and key; return the environment to load with.
+
+    Its defaults hold if neither a flag nor the environment sets them.
+    """
+    from keju.config.address import find_provider
+    from keju.models.registry import is_local
+
     environ = dict(os.environ)
     model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
     provider = find_provider(model)
@@ -146,14 +165,12 @@ def _configure(
             flags["api_key"] = environ[key_var]
         environ.pop(provider.key_variable, None)
         environ.pop("KEJU_API_KEY", None)
-    # vf-eval's defaults if neither a flag nor the environment sets them
     if not environ.get("KEJU_MODEL"):
         flags["model"] = model
     url = environ.get("KEJU_API_URL") or environ.get(provider.url_variable)
     if "api_url" not in flags and not url and not is_local(model):
         flags["api_url"] = provider.home
-    config = load(flags=flags, environ=environ, idle=settings_without_effect)
-    return config, _check_settings(benchmark.Args, exam_settings)
+    return environ
 
 
 def _check_settings(kind: type[DatasetArgs], exam_settings: dict[str, Any]) -> DatasetArgs:
