@@ -145,7 +145,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_broken_pipe_is_quiet(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keju.cli._help", _raise(BrokenPipeError()))
+    monkeypatch.setattr("keju.cli.help.overview", _raise(BrokenPipeError()))
     ran = keju("--help")
     assert (ran.code, ran.err) == (common.BROKEN_PIPE, "")
 
@@ -157,7 +157,7 @@ def test_broken_pipe_is_quiet(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> No
 def test_exit_codes_of_the_contract(
     error: BaseException, code: int, keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keju.cli._help", _raise(error))
+    monkeypatch.setattr("keju.cli.help.overview", _raise(error))
     ran = keju("--help")
     assert ran.code == code
     assert len(ran.err.splitlines()) == 1
