@@ -23,6 +23,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
     "bixbench": ("keju.benchmarks.bixbench:BIXBENCH",),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
+    "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can
