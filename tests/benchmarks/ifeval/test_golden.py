@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.benchmarks.ifeval.exam import Verdicts
+from keju.benchmarks.ifeval.exam import InstructionVerdicts
 from keju.benchmarks.prepare import prepare_exam
 from keju.files import read_json, read_rows
 from tests.cli.conftest import Keju, keju
@@ -23,7 +23,7 @@ def test_every_published_verdict_is_given(data_dir: Path) -> None:
     golden = read_json(data_dir / f"{RECORDED}_golden.json")["rows"]
     passed_strictly = passed_loosely = 0
     for _, row in read_rows(data_dir / f"{RECORDED}_predictions.jsonl.gz"):
-        verdicts = Verdicts(row["output"], samples[exam.locate(row)])
+        verdicts = InstructionVerdicts(row["output"], samples[exam.locate(row)])
         if golden[str(row["key"])] is not None:
             assert [verdicts.strict, verdicts.loose] == golden[str(row["key"])], row["key"]
             passed_strictly += all(verdicts.strict)
@@ -35,7 +35,7 @@ def test_score_gives_four_numbers(data_dir: Path, keju: Keju) -> None:
     predictions = str(data_dir / f"{RECORDED}_predictions.jsonl.gz")
     flags = ("--datasets", "ifeval", "--predictions", predictions, "--data-dir", str(data_dir))
     result = keju("score", *flags, "--json")
-    (entry,) = json.loads(result.stdout)["benchmarks"]
+    (entry,) = result.json["benchmarks"]
     values = {name: metric["value"] for name, metric in entry["metrics"].items()}
     assert entry["headline"] == "prompt_strict"
     assert values["prompt_strict"] == pytest.approx(417 / 540)
@@ -61,5 +61,5 @@ def test_files_of_hubs_list_arguments_without_values(tmp_path: Path, keju: Keju)
     flags = ("--data-dir", str(tmp_path / "data"), "--json")
     replies = str(tmp_path / "replies.jsonl")
     result = keju("score", "--datasets", "ifeval", "--predictions", replies, *flags)
-    (entry,) = json.loads(result.stdout)["benchmarks"]
+    (entry,) = result.json["benchmarks"]
     assert entry["metrics"]["prompt_strict"]["value"] == 1.0

@@ -88,8 +88,10 @@ def has_first_word(reply: str, arguments: Arguments) -> bool:
         return False
     word = paragraphs[place - 1].split()[0].lstrip("'").lstrip('"')
     end = next((n for n, letter in enumerate(word) if letter in ENDS_OF_WORD), len(word))
-    first = "".join(map(str.lower, word[:end]))
-    return bool(count == arguments["num_paragraphs"] and first == arguments["first_word"].lower())
+    first_word = "".join(map(str.lower, word[:end]))
+    return bool(
+        count == arguments["num_paragraphs"] and first_word == arguments["first_word"].lower()
+    )
 
 
 def has_placeholders(reply: str, arguments: Arguments) -> bool:

@@ -32,7 +32,7 @@ FOLLOWED = "followed"
 """The target of every prompt: its instructions, and not a text, decide."""
 
 
-class Verdicts:
+class InstructionVerdicts:
     """The strict and the loose verdict on each instruction of a prompt."""
 
     def __init__(self, reply: str, sample: Sample) -> None:
@@ -64,10 +64,10 @@ class InstructionReader(Reader):
         return Answer(text, "strict") if text.strip() else Answer(reason="empty")
 
     def matches(self, value: str, sample: Sample) -> bool:
-        return all(Verdicts(value, sample).strict)
+        return all(InstructionVerdicts(value, sample).strict)
 
     def worth(self, value: str, sample: Sample) -> Mapping[str, float]:
-        return Verdicts(value, sample).scores()
+        return InstructionVerdicts(value, sample).scores()
 
 
 @dataclass(kw_only=True, eq=False)
@@ -105,7 +105,8 @@ def make_questions(setup: Setup) -> Iterator[Question]:
                 hint = did_you_mean(name, CHECKS)
                 raise DataError("ifeval.unknown_check", number=number, name=name, hint=hint)
         values = [
-            {key: value for key, value in given.items() if value is not None} for given in arguments
+            {key: value for key, value in row_arguments.items() if value is not None}
+            for row_arguments in arguments
         ]
         instructions = [*zip(names, values, strict=True)]
         metadata = {"key": row["key"], INSTRUCTIONS: instructions}
@@ -115,15 +116,15 @@ def make_questions(setup: Setup) -> Iterator[Question]:
 def golden_figures(golden: Golden, recorded: GradedRecording) -> Iterator[RecordedFigure]:
     """Yield the prompts that pass and the rows with other verdicts than the published ones."""
     rows = [row for row in recorded.rows if golden["rows"].get(str(row.row["key"])) is not None]
-    known = [golden["rows"][str(row.row["key"])] for row in rows]
-    verdicts = [Verdicts(row.row["output"], row.sample) for row in rows]
+    published = [golden["rows"][str(row.row["key"])] for row in rows]
+    verdicts = [InstructionVerdicts(row.row["output"], row.sample) for row in rows]
     yield RecordedFigure("prompts", sum(map(bool, golden["rows"].values())), len(rows))
     for place, name in enumerate(("strict", "loose")):
-        mine = [getattr(verdict, name) for verdict in verdicts]
-        theirs = [row[place] for row in known]
-        yield RecordedFigure(f"prompts {name}", sum(map(all, theirs)), sum(map(all, mine)))
-        yield RecordedFigure(f"instructions {name}", sum(map(sum, theirs)), sum(map(sum, mine)))
-        different = sum(a != b for a, b in zip(mine, theirs, strict=True))
+        actual = [getattr(verdict, name) for verdict in verdicts]
+        expected = [row[place] for row in published]
+        yield RecordedFigure(f"prompts {name}", sum(map(all, expected)), sum(map(all, actual)))
+        yield RecordedFigure(f"instructions {name}", sum(map(sum, expected)), sum(map(sum, actual)))
+        different = sum(a != b for a, b in zip(actual, expected, strict=True))
         yield RecordedFigure(f"other verdicts {name}", 0, different)
 
 

@@ -2,9 +2,9 @@
 
 The published checkers use langdetect: naive Bayes over the frequency of one to three characters in
 the Wikipedias of 55 languages, from a random sample of a text. Its verdicts on short texts depend
-on the draw. This module makes the same estimate from the same frequencies (``languages.json.gz``) with
-one fixed seed, so that the result never changes. Another detector would disagree with the recorded
-verdicts on short and mixed texts.
+on the draw. This module makes the same estimate from the same frequencies, in
+``languages.json.gz``, with a fixed seed, so that the result never changes. Another detector would
+disagree with the recorded verdicts on short and mixed texts.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def load_frequencies() -> tuple[Frequencies, dict[str, str], re.Pattern[str]]:
     content = gzip.decompress(Path(__file__).with_name("languages.json.gz").read_bytes())
     frequencies = msgspec.json.decode(content, type=Frequencies)
     characters = {
-        other: first for first, others in frequencies.kanji.items() for other in others
+        character: representative
+        for representative, group in frequencies.kanji.items()
+        for character in group
     } | REPLACED_LETTERS
     return frequencies, characters, re.compile("|".join(map(re.escape, frequencies.accents)))
 
@@ -93,10 +95,10 @@ def detect_language(text: str) -> str | None:
 def _drop_foreign_latin(text: str) -> str:
     """Remove Latin letters from a text that is mostly written in other letters."""
     latin = sum("A" <= character <= "z" for character in text)
-    others = sum(
+    non_latin = sum(
         character >= "\u0300" and not "\u1e00" <= character <= "\u1eff" for character in text
     )
-    if latin * 2 >= others:
+    if latin * 2 >= non_latin:
         return text
     return "".join(character for character in text if not "A" <= character <= "z")
 
@@ -107,27 +109,28 @@ def _normalize(character: str, characters: dict[str, str]) -> str:
     if character in characters:
         return characters[character]
     code = ord(character)
-    return next((one for low, high, one in REPLACED_RANGES if low <= code <= high), character)
+    ranges = (letter for low, high, letter in REPLACED_RANGES if low <= code <= high)
+    return next(ranges, character)
 
 
 def _find_ngrams(text: str, frequencies: Frequencies, characters: dict[str, str]) -> list[str]:
     """Return the known sequences of a text; words in capital letters have none."""
-    found: list[str] = []
+    sequences: list[str] = []
     window, in_capitals = " ", False
     for raw in text:
-        character, last = _normalize(raw, characters), window[-1]
-        if last == " ":
+        character, previous = _normalize(raw, characters), window[-1]
+        if previous == " ":
             window, in_capitals = " ", False
-        if not (last == " " and character == " "):
+        if not (previous == " " and character == " "):
             window = (window + character)[-3:]
-            in_capitals = character.isupper() and (in_capitals or last.isupper())
+            in_capitals = character.isupper() and (in_capitals or previous.isupper())
         if in_capitals:
             continue
         for size in range(1, len(window) + 1):
             ngram = window[-size:]
             if ngram != " " and ngram in frequencies.ngrams:
-                found.append(ngram)
-    return found
+                sequences.append(ngram)
+    return sequences
 
 
 def _estimate(ngrams: list[str], frequencies: Frequencies) -> list[float]:

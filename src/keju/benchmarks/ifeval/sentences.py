@@ -154,8 +154,8 @@ def _mark(token: Token) -> None:
         token.is_ellipsis = True
     elif text.endswith(".") and not text.endswith(".."):
         word = text[:-1].lower()
-        known = parameters.abbreviations
-        token.is_abbreviation = word in known or word.split("-")[-1] in known
+        abbreviations = parameters.abbreviations
+        token.is_abbreviation = bool({word, word.split("-")[-1]} & abbreviations)
         token.ends_sentence = not token.is_abbreviation
 
 
