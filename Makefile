@@ -86,7 +86,7 @@ $(BRIDGES)/lm-eval/.done: pyproject.toml
 	@touch $@
 
 test-hf: $(HF)/.done $(BRIDGES)/lm-eval/.done
-	KEJU_TEST_LM_EVAL=$(abspath $(BRIDGES)/lm-eval/bin/python) $(HF)/bin/python -m pytest tests/hf tests/lm_eval
+	KEJU_TEST_LM_EVAL=$(abspath $(BRIDGES)/lm-eval/bin/python) $(HF)/bin/python -m pytest tests/hf tests/lmeval
 
 $(BRIDGES)/verifiers-0.4/.done: PACKAGE := verifiers==0.4.0
 $(BRIDGES)/verifiers-0.4/.done: EXTRA := [agent]

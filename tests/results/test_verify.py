@@ -167,7 +167,7 @@ def test_recorded_outputs_without_known_scores_are_skipped(lay: Lay, data_dir: P
     (folder / "recorded").symlink_to(folder / "golden")
     other = folder / "golden" / "ceval" / "other_predictions.jsonl"
     other.write_text("{}\n")
-    with pytest.raises(DataError, match="has no matching other_golden.json"):
+    with pytest.raises(DataError, match="has no matching other_golden"):
         find_sets(folder)
     (folder / "recorded").unlink()
     (folder / "golden").rename(folder / "recorded")

@@ -12,15 +12,15 @@ import pytest
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import restrict
-from tests.lm_eval.conftest import LmEvalPrompts
+from tests.lmeval.conftest import LmEvalPrompts
 
 COUNT = 40
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        return [json.loads(line) for line in lines]
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix == ".gz" else content
+    return [json.loads(line) for line in content.decode().split("\n") if line]
 
 
 def prompt_texts(exam: Exam) -> list[str]:
