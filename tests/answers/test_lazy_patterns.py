@@ -6,6 +6,7 @@ import pickle
 import re
 
 import pytest
+
 from keju.answers.lazy_patterns import lazy_pattern
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from jinja2 import DictLoader, Environment
+
 from keju.reporting.compiled_templates import CompiledTemplates
 
 
