@@ -95,7 +95,8 @@ def has_first_word(reply: str, arguments: Arguments) -> bool:
 
 
 def has_placeholders(reply: str, arguments: Arguments) -> bool:
-    return len(re.findall(r"\[.*?\]", reply)) >= arguments["num_placeholders"]  # `[name]`
+    count = len(re.findall(r"\[.*?\]", reply))  # `[name]`
+    return bool(count >= arguments["num_placeholders"])
 
 
 def has_postscript(reply: str, arguments: Arguments) -> bool:
@@ -124,7 +125,7 @@ def has_highlights(reply: str, arguments: Arguments) -> bool:
 
 def has_sections(reply: str, arguments: Arguments) -> bool:
     pattern = rf"\s?{arguments['section_spliter'].strip()}\s?\d+\s?"  # `Section 1`
-    return len(re.split(pattern, reply)) - 1 >= arguments["num_sections"]
+    return bool(len(re.split(pattern, reply)) > arguments["num_sections"])
 
 
 def is_json(reply: str, _: Arguments) -> bool:
