@@ -62,7 +62,7 @@ from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread
 
 if TYPE_CHECKING:
     from keju.engine.queue import StoppingRule
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
 
@@ -355,7 +355,7 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 
 def _make_stopping_rule(
-    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
+    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
 ) -> StoppingRule | None:
     """Return the stopping rule of the task, or None."""
     if not config.stops_early:

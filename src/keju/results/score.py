@@ -12,7 +12,7 @@ from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import make_judge_stage
 from keju.results.doubts import declared_names
-from keju.results.predictions import Gold, read_predictions
+from keju.results.predictions import Gold, ProgramSettings, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, ResultEntry, Results, from_document
 from keju.results.scored_exam import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
@@ -30,8 +30,11 @@ def score_run(
     readers: list[str] | None = None,
     data_dir: str | None = None,
     exam: str | None = None,
+    programs: ProgramSettings | None = None,
 ) -> Results:
     """Read a stored run again, with the requested readers or with the readers of the run.
+
+    Programs without a stored verdict are run as `programs` says, by default as in the run.
 
     If the run has several exams, `exam` can select one of them. Verdicts of a judge are kept; the
     judge is not asked again.
@@ -44,6 +47,8 @@ def score_run(
             for name, args in config.dataset_args.items()
         }
         config = config.model_copy(update={"reader": readers, "dataset_args": dataset_args})
+    if programs is not None:
+        config = programs.apply(config)
     jobs = _make_jobs_with_readers(config, run)
     stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
@@ -62,7 +67,7 @@ def score_run(
                 sample.target, readings
             )
     if stage is not None:
-        stage.grade(run.folder, None)
+        stage.grade(run.folder, None, display=programs.display if programs is not None else None)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     price = run.manifest.price
@@ -151,6 +156,7 @@ def score_predictions(
     dataset_args: dict[str, Any] | None = None,
     gold: Gold | None = None,
     seed: int = 42,
+    programs: ProgramSettings | None = None,
 ) -> Results:
     """Score a file of recorded outputs as if they were replies to this exam.
 
@@ -161,6 +167,8 @@ def score_predictions(
     joint_readings: list[JointReading] = []
 
     def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
+        if len(graded) == 1:
+            return
         disagreements[unit] = list(_find_disagreement(sample, graded))
         joint_readings.append(JointReading(sample.target, graded))
 
@@ -174,6 +182,7 @@ def score_predictions(
         gold=gold,
         seed=seed,
         on_row=collect_row,
+        programs=programs,
     )
     flags = f"--datasets {dataset} --predictions {shlex.quote(str(predictions))}"
     entries = [

@@ -60,7 +60,7 @@ from keju.types import UNGRADED, Fault
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
     from keju.scores.tally import Tally
 
 WARN_ABOVE = 0.01
@@ -77,7 +77,7 @@ def build_results(
     jobs: Sequence[ExamScores],
     file: ManifestFile,
     stop: KejuError | None,
-    stage: JudgeStage | None = None,
+    stage: GradingStage | None = None,
     notices: Sequence[Notice] = (),
 ) -> Results:
     """Return the results of a run from the tallies of its jobs; `notices` are added to each entry.
@@ -171,7 +171,7 @@ def entries_of(
     *,
     seconds: float = 0.0,
     secondary_as_metric: bool = True,
-    stage: JudgeStage | None = None,
+    stage: GradingStage | None = None,
     price: Price | None = None,
     tools: Mapping[str, Any] | None = None,
     declared: Collection[str] = (),
