@@ -244,7 +244,7 @@ class ProgramExam(Exam):
         }
 
     def _estimate_pass_at(self, scores: Scores, k: int) -> Estimate:
-        bounded = BoundedValues()
+        bounded = BoundedValues(clustered=self.clustered)
         for index, sample in enumerate(self.samples):
             values, ungraded = graded_values(scores, scores.parts[PLUS_PASSED], index)
             right, size = round(sum(values)), len(values) + ungraded

@@ -164,20 +164,16 @@ def _run_programs(
     settings: ProgramSettings | None,
 ) -> Iterator[tuple[int, Sequence[Reading]]]:
     """Run the programs of the rows, enter their grades and yield the readings of each row."""
-    from keju.judges.programs.stage import grade_programs
+    from keju.judges.programs.stage import add_notices, grade_programs
 
     settings = settings or ProgramSettings()
-    graded = grade_programs(
-        job,
-        readings,
-        SandboxSettings(unsafe=settings.unsafe),
-        jobs=settings.jobs,
-        display=settings.display,
-    )
+    sandbox = SandboxSettings(unsafe=settings.unsafe)
+    graded = grade_programs(job, readings, sandbox, jobs=settings.jobs, display=settings.display)
     for unit, row_readings in graded.items():
         for tally, reading in zip(job.tallies, row_readings, strict=True):
             tally.add(unit, reading)
         yield unit, row_readings
+    add_notices(job, sandbox)
 
 
 class GoldScorer:

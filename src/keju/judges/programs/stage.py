@@ -132,6 +132,8 @@ class ProgramStage:
                     self._run(missing, partial(_store, journal), display)
         finally:
             self.grades = list(self._enter_verdicts())
+            for job in self.jobs:
+                add_notices(job, self._settings)
         return None
 
     def _run(
@@ -171,11 +173,6 @@ class ProgramStage:
     def judgement(self, job: ExamScores, reader: int, deff: float = 1.0) -> None:
         """Return nothing: there is no model whose reliability matters."""
 
-    def notices(self) -> Iterator[Notice]:
-        """Yield a notice if programs ran without a sandbox."""
-        if self._settings.unsafe:
-            yield Notice("programs_without_sandbox")
-
 
 class _UnitProgram(NamedTuple):
     place: int
@@ -207,6 +204,17 @@ def grade_readings(
         if key in verdicts:
             graded[place] = apply_verdict(graded[place], verdicts[key])
     return graded
+
+
+def add_notices(job: ExamScores, settings: SandboxSettings) -> None:
+    """Add the warnings about the programs of an exam to its results."""
+    notices = []
+    if settings.unsafe:
+        notices.append(Notice("programs_without_sandbox"))
+    if broken := job.tallies[0].outcome_counts()["ungraded"]:
+        values = {"broken": broken, "whole": job.tallies[0].done}
+        notices.append(Notice("programs_tests_broken", values))
+    job.exam.warnings = (*job.exam.warnings, *notices)
 
 
 def recall_verdicts(folder: Path, verdicts: dict[str, ProgramVerdict]) -> None:
