@@ -29,15 +29,15 @@ def check_inputs(
     space: dict[str, Any] = {}
     exec(data["solution"], space)
     solution, tolerance = space[data["entry_point"]], float(data["atol"])
-    for given in inputs:
+    for arguments in inputs:
         start = time.process_time()
-        expected = copy(solution(*copy(given)))
+        expected = copy(solution(*copy(arguments)))
         seconds = time.process_time() - start
         limit = max(SHORTEST_LIMIT, TIME_FACTOR * seconds)
-        value = candidate.call(copy(given), seconds=limit)
+        value = candidate.call(copy(arguments), seconds=limit)
         if tolerance == 0 and is_floating(expected):
             tolerance = FLOAT_TOLERANCE
-        is_right = rule(value, expected, given) if rule else value == expected
+        is_right = rule(value, expected, arguments) if rule else value == expected
         if not is_right and tolerance:
             is_right = type(value) is type(expected) and is_close(value, expected, tolerance)
         assert is_right
@@ -56,7 +56,7 @@ def is_close(value: Any, expected: Any, tolerance: float) -> bool:
         if not isinstance(value, list | tuple) or len(value) != len(expected):
             return False
         pairs = zip(value, expected, strict=True)
-        return all(is_close(left, right, tolerance) for left, right in pairs)
+        return all(is_close(item, expected_item, tolerance) for item, expected_item in pairs)
     if not isinstance(value, int | float | complex) or not isinstance(
         expected, int | float | complex
     ):

@@ -43,7 +43,7 @@ NO_DECISION = (BROKEN,)
 """Outcomes that say nothing about the program."""
 
 
-class Candidate(NamedTuple):
+class CandidatePrograms(NamedTuple):
     """The programs that the readers of a reply found."""
 
     readings: tuple[Reading, ...]
@@ -89,17 +89,17 @@ class ProgramStage:
     def __init__(self, config: TaskConfig, jobs: Sequence[ExamScores]) -> None:
         self._settings, self._count = config.sandbox, config.jobs
         self.jobs = [job for job in jobs if job.exam.programs is not None]
-        self._candidates: list[dict[int, Candidate]] = [{} for _ in self.jobs]
+        self._candidates: list[dict[int, CandidatePrograms]] = [{} for _ in self.jobs]
         self._verdicts: dict[str, ProgramVerdict] = {}
         self.grades: list[JudgedReadings] = []
         """The readings of each program after its run."""
         for job, candidates in zip(self.jobs, self._candidates, strict=True):
             job.watcher = partial(self._collect, candidates)
 
-    def _collect(self, candidates: dict[int, Candidate], unit: int, record: Record) -> None:
+    def _collect(self, candidates: dict[int, CandidatePrograms], unit: int, record: Record) -> None:
         """Keep the programs of a record; they replace those of an earlier one."""
         if any(map(is_undecided, record.readings)):
-            candidates[unit] = Candidate(record.readings, record.hash)
+            candidates[unit] = CandidatePrograms(record.readings, record.hash)
         else:
             candidates.pop(unit, None)
 

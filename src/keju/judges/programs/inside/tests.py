@@ -35,19 +35,19 @@ class BrokenTests(BaseException):
     """The tests themselves cannot run."""
 
 
-class Fault(NamedTuple):
+class ProgramFault(NamedTuple):
     """The reason why a program did not pass."""
 
     kind: str
     text: str
 
 
-class Candidate:
+class CandidateFunction:
     """The program's function, for the tests."""
 
     def __init__(self, pipe: Pipe, job: dict[str, Any]) -> None:
         self.pipe, self.seconds = pipe, float(job["call_seconds"])
-        self.fault: Fault | None = None
+        self.fault: ProgramFault | None = None
         """The fault of the last call, if it had one."""
         self.is_stopped = False
         self.calls = 0
@@ -106,7 +106,7 @@ class Candidate:
 
     def stop(self, kind: str, text: str) -> NoReturn:
         """End all further calls."""
-        self.fault, self.is_stopped = Fault(kind, text), True
+        self.fault, self.is_stopped = ProgramFault(kind, text), True
         raise ProgramStopped
 
     def raise_fault(self, reply: dict[str, Any]) -> NoReturn:
@@ -114,7 +114,7 @@ class Candidate:
         kind, text = str(reply["fault"]), str(reply.get("text"))
         if kind != "exception":
             self.stop(kind, text)
-        self.fault = Fault(kind, text)
+        self.fault = ProgramFault(kind, text)
         known_class = getattr(builtins, str(reply.get("name")), None)
         error: Exception = ProgramError(text)
         if isinstance(known_class, type) and issubclass(known_class, Exception):
@@ -130,7 +130,9 @@ def copy_through_pipe(value: Any) -> Any:
     return decode(encode(value))
 
 
-def run_code(code: CodeType | None, space: dict[str, Any], candidate: Candidate) -> Fault | None:
+def run_code(
+    code: CodeType | None, space: dict[str, Any], candidate: CandidateFunction
+) -> ProgramFault | None:
     """Run a part of the tests, without code its function ``check``; return the first fault."""
     try:
         if code is not None:
@@ -140,15 +142,17 @@ def run_code(code: CodeType | None, space: dict[str, Any], candidate: Candidate)
     except ProgramStopped:
         return candidate.fault
     except (ImportError, BrokenTests) as error:
-        return candidate.fault or Fault(BROKEN, describe(error))
+        return candidate.fault or ProgramFault(BROKEN, describe(error))
     except BaseException as error:
         if candidate.fault is not None:
             return candidate.fault
-        return Fault("wrong", f"call {candidate.calls}: {describe(error)}")
+        return ProgramFault("wrong", f"call {candidate.calls}: {describe(error)}")
     return candidate.fault if candidate.is_stopped else None
 
 
-def judge(job: dict[str, Any], candidate: Candidate) -> tuple[dict[str, bool], Fault]:
+def judge(
+    job: dict[str, Any], candidate: CandidateFunction
+) -> tuple[dict[str, bool], ProgramFault]:
     """Return the results of the parts and the first fault."""
     results = dict.fromkeys(job["parts"], False)
     space = {"__name__": "tests", "candidate": candidate, "DATA": job["data"]}
@@ -162,9 +166,9 @@ def judge(job: dict[str, Any], candidate: Candidate) -> tuple[dict[str, bool], F
         }
         candidate.start(job)
     except ProgramStopped:
-        return results, candidate.fault or Fault("ended", "")
+        return results, candidate.fault or ProgramFault("ended", "")
     except BaseException as error:
-        return results, Fault(BROKEN, describe(error))
+        return results, ProgramFault(BROKEN, describe(error))
     random.seed(0)
     space[job["entry_point"]] = candidate
     fault = run_code(tests, space, candidate)
@@ -173,7 +177,7 @@ def judge(job: dict[str, Any], candidate: Candidate) -> tuple[dict[str, bool], F
         if fault is not None:
             return results, fault
         results[name] = True
-    return results, Fault("passed", "")
+    return results, ProgramFault("passed", "")
 
 
 def main() -> None:
@@ -183,7 +187,7 @@ def main() -> None:
         job = json.load(file)
     os.unlink(sys.argv[1])  # noqa: PTH108
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    results, fault = judge(job, Candidate(Pipe(source, target), job))
+    results, fault = judge(job, CandidateFunction(Pipe(source, target), job))
     verdict = [results, fault.kind, fault.text[:300]]
     os.write(report, json.dumps(verdict).encode() + b"\n")
     os._exit(0)

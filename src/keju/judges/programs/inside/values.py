@@ -137,8 +137,8 @@ class Pipe:
         data = bytearray()
         while len(data) < size:
             if deadline is not None:
-                left = deadline - time.monotonic()
-                if left <= 0 or not select.select([self.source], [], [], left)[0]:
+                seconds_left = deadline - time.monotonic()
+                if seconds_left <= 0 or not select.select([self.source], [], [], seconds_left)[0]:
                     raise TimeoutError
             part = os.read(self.source, min(size - len(data), 1 << 16))
             if not part:
