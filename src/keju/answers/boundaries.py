@@ -65,7 +65,7 @@ def remove_cut_letter(text: str) -> str:
 
 
 # `\n\]`, `$$`, ` ∎`: the end of a displayed formula or of a proof.
-_DISPLAY_END = re.compile(r"\s*(?:\\\]|\$\$|[∎□■])\s*\Z")
+_DISPLAY_END = lazy_pattern(r"\s*(?:\\\]|\$\$|[∎□■])\s*\Z")
 
 
 def remove_display(text: str) -> str:

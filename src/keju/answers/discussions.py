@@ -181,7 +181,7 @@ def _is_wrong(clause: str, requested_words: frozenset[str], *, is_direct: bool) 
 
 
 # `the second most abundant`, `nearly `: words before a property that another option has.
-_NOT_THE_FIRST = re.compile(
+_NOT_THE_FIRST = lazy_pattern(
     r"\b(?:second|third|fourth|next|almost|nearly|less|least)\b", re.IGNORECASE
 )
 # `is `, `has `: the verb before a description of an option.

@@ -481,7 +481,7 @@ def _only_last_is_about(marked: Sequence[StatementSpan], text: str, sample: Samp
     return shared_words[-1] > 1 and shared_words[-1] > 2 * max(shared_words[:-1])
 
 
-_LONG_WORD = re.compile(r"\w{5,}")
+_LONG_WORD = lazy_pattern(r"\w{5,}")
 MOST_STRETCHES = 50
 """The most stretches that are read. A reply with more of them and no answer is a loop."""
 LETTERS = "ABCDEFGHIJ"

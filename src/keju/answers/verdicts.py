@@ -231,15 +231,15 @@ _SAID_BY = lazy_pattern(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?
 _CONDITION = load_pattern("condition")
 _DOUBTFUL = load_pattern("doubtful_before_phrase")
 # `Although it was `: the main clause follows.
-_CONCESSION = re.compile(
+_CONCESSION = lazy_pattern(
     r"\b(?:while|although|though|despite|whereas)\b[^,]*\Z|虽然[^,，]*\Z", re.IGNORECASE
 )
 # ` and you `: another clause begins.
-_NEW_SUBJECT = re.compile(r"\b(?:and|so) (?:you|he|she|it|we|they|so|therefore|thus)\b")
+_NEW_SUBJECT = lazy_pattern(r"\b(?:and|so) (?:you|he|she|it|we|they|so|therefore|thus)\b")
 # `, rather than Ann, `: before a phrase, which is then about something else.
-_REPLACED = re.compile(r"\b(?:rather than|instead of)\b|而不是|而非", re.IGNORECASE)
+_REPLACED = lazy_pattern(r"\b(?:rather than|instead of)\b|而不是|而非", re.IGNORECASE)
 # ` by the heater, not by Ann`, ` would be a stretch`: after a phrase.
-_REPLACED_AFTER = re.compile(
+_REPLACED_AFTER = lazy_pattern(
     r"[^.;:]{0,60},? (?:not|rather than|instead of) (?:by|because of|due to)\b"
     r"|[^.,;:]{0,30}\bwould be (?:a stretch|wrong|an? \w+ mistake|a mistake|going too far)\b",
     re.IGNORECASE,
