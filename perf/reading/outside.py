@@ -80,7 +80,9 @@ def verdict_of(label: str | None, read: str | None, sample: Sample) -> str:
 
 
 def _read(exam: Exam, sample: Sample, text: str, label: str | None) -> tuple[str, str]:
-    reader = exam.readers["robust"].facing(exam.prompts.prefix_text)
+    reader = exam.readers["robust"]
+    if exam.prompts is not None:
+        reader = reader.facing(exam.prompts.prefix_text)
     answer = reader.read(split_thinking(text).text, sample)
     return verdict_of(label, answer.value, sample), answer.rule
 
