@@ -216,8 +216,8 @@ def find_separator(header: str, where: str, count_known: CountColumns) -> str:
     best = max(scores.values(), default=0)
     separators = [separator for separator, score in scores.items() if score == best]
     if len(separators) > 1 and best:
-        shown = ["tab" if separator == "\t" else separator for separator in separators]
-        raise DataError("sheet_separators", where=where, found=shown)
+        labels = ["tab" if separator == "\t" else separator for separator in separators]
+        raise DataError("sheet_separators", where=where, first=labels[0], second=labels[1])
     return separators[0] if len(separators) == 1 else ","
 
 
@@ -236,8 +236,7 @@ def _read_records(
         yield from lines
 
     try:
-        for record in csv.reader(all_lines(), delimiter=separator):
-            yield record
+        yield from csv.reader(all_lines(), delimiter=separator)
     except csv.Error as error:
         raise DataError("format_not_csv", where=where, problem=error) from None
 

@@ -40,9 +40,9 @@ def open_workbook(
     """Return the form and the rows of the only sheet with questions, or of the one named."""
     content = bounds.read_whole(stream, where)
     _refuse_large(content, where)
-    shown, formulas = _load(content, where, values=True), _load(content, where, values=False)
-    name = _choose_sheet(shown, where, count_known, sheet)
-    worksheet: Worksheet = shown[name]
+    workbook, formulas = _load(content, where, values=True), _load(content, where, values=False)
+    name = _choose_sheet(workbook, where, count_known, sheet)
+    worksheet: Worksheet = workbook[name]
     records = [list(record) for record in worksheet.iter_rows()]
     header_row = _find_header(records, where, count_known)
     columns = [str(cell.value or "").strip() for cell in records[header_row]]
@@ -95,7 +95,7 @@ def _choose_sheet(workbook: Workbook, where: str, count_known: CountColumns, she
             names.append(worksheet.title)
     if len(names) > 1:
         raise DataError("sheet_several", where=where, names=names, first=names[0])
-    return names[0] if names else workbook.worksheets[0].title
+    return names[0] if names else str(workbook.worksheets[0].title)
 
 
 def _find_header(records: Sequence[Sequence[Any]], where: str, count_known: CountColumns) -> int:
@@ -103,12 +103,12 @@ def _find_header(records: Sequence[Sequence[Any]], where: str, count_known: Coun
     filled = [i for i, record in enumerate(records) if any(c.value is not None for c in record)]
     if not filled:
         raise DataError("custom.no_rows", path=where)
-    first = filled[0]
-    if not count_known([str(cell.value or "") for cell in records[first]]):
+    top_row = filled[0]
+    if not count_known([str(cell.value or "") for cell in records[top_row]]):
         for i in filled[1:HEADER_ROWS]:
             if count_known([str(cell.value or "") for cell in records[i]]) > 1:
                 raise DataError("sheet_title_rows", where=where, row=i + 1, above=i)
-    return first
+    return top_row
 
 
 def _refuse_merged(
@@ -130,9 +130,7 @@ def _find_formulas(worksheet: Worksheet, header_row: int) -> list[str]:
     ]
 
 
-def _rows(
-    columns: Sequence[str], records: Sequence[Sequence[Any]], where: str
-) -> Iterator[Row]:
+def _rows(columns: Sequence[str], records: Sequence[Sequence[Any]], where: str) -> Iterator[Row]:
     for number, record in enumerate(records, 1):
         values = [_shown_text(cell, where) for cell in record]
         if any(value.strip() for value in values):

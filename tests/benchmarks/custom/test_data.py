@@ -107,7 +107,11 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "letter too far": ("q.jsonl", row(choices=["x", "y"], answer="C"), "from A to B nor the text"),
     "two right": ("q.jsonl", row(choices=["x", "x"], answer="x"), "the text of several options"),
     "letter or text": ("q.jsonl", row(choices=["B", "A"], answer="A"), "a letter and the text of"),
-    "many answers": ("q.jsonl", row(choices=["x", "y"], answer=["A", "B"]), "several right answers"),
+    "many answers": (
+        "q.jsonl",
+        row(choices=["x", "y"], answer=["A", "B"]),
+        "several right answers",
+    ),
     "one option": ("q.jsonl", row(choices=["x"], answer="A"), "1 option; between 2 and 26"),
     "too many": ("q.jsonl", row(choices=[f"o{i}" for i in range(27)]), "27 options"),
     "empty option": ("q.jsonl", row(choices=["x", " "], answer="A"), "option 2 is empty"),

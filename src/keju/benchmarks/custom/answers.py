@@ -11,7 +11,9 @@ from keju.errors import DataError
 from keju.types import LABELS
 
 # `B`, `(b)`, `B.`, `B)`, `Option B`, `选项B`, `B、`
-_LETTER = re.compile(r"(?:(?:option|choice|answer)\s|选项\s?)?[(\[【]?([a-z])[)\]】]?[.:、)]?", re.I)
+_LETTER = re.compile(
+    r"(?:(?:option|choice|answer)\s|选项\s?)?[(\[【]?([a-z])[)\]】]?[.:、)]?", re.I
+)
 # `B) Rome`, `B. Rome`, `(B) Rome`, `B：Rome`
 _LETTER_AND_TEXT = re.compile(r"[(\[【]?([a-z])[)\].:、】]\s*(\S.*)", re.I | re.S)
 # `A, C`, `A and C`, `ACD`, `A、C`
@@ -57,9 +59,9 @@ def _find_label(answer: str, choices: Sequence[str], first_number: int | None) -
     labels = LABELS[: len(choices)]
     if (letter := _LETTER.fullmatch(text)) and letter[1].upper() in labels:
         return letter[1].upper()
-    if (both := _LETTER_AND_TEXT.fullmatch(text)) and both[1].upper() in labels:
-        label = both[1].upper()
-        is_its_text = _plain(both[2]) == _plain(choices[labels.index(label)])
+    if (option := _LETTER_AND_TEXT.fullmatch(text)) and option[1].upper() in labels:
+        label = option[1].upper()
+        is_its_text = _plain(option[2]) == _plain(choices[labels.index(label)])
         return label if is_its_text else ""
     if first_number is not None and text.isascii() and text.isdigit():
         place = int(text) - first_number

@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keju.errors import DataError
 from keju.types import LABELS
@@ -26,7 +26,14 @@ KNOWN_COLUMNS = frozenset({*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS})
 OTHER_ANSWERS = frozenset(
     {
         *("gold", "goldanswer", "goldlabel", "label", "groundtruth", "ideal"),
-        *("answerkey", "correct", "correctanswer", "correctanswers", "correctoption", "rightanswer"),
+        *(
+            "answerkey",
+            "correct",
+            "correctanswer",
+            "correctanswers",
+            "correctoption",
+            "rightanswer",
+        ),
         *("expected", "expectedanswer", "referenceanswer", "solution"),
         *("答案", "正确答案", "标准答案", "参考答案", "正确选项"),
     }
@@ -79,18 +86,20 @@ class ColumnReading(NamedTuple):
         """Return a row with documented names."""
         if not self.names:
             return dict(row)
-        return {self.names.get(column, column): value for column, value in row.items()}
+        unchanged = {column: value for column, value in row.items() if column not in self.names}
+        renamed = {name: row[column] for column, name in self.names.items() if column in row}
+        return unchanged | renamed
 
     def check(self, where: str) -> None:
         """Raise DataError if the columns have no clear meaning."""
         if self.rivals:
-            values = {"where": where, "columns": [*self.rivals], "name": self.rival_meaning}
-            raise DataError("custom.rivals", **values)
+            rivals, meaning = [*self.rivals], self.rival_meaning
+            raise DataError("custom.rivals", where=where, columns=rivals, name=meaning)
         if self.misnamed:
             columns = [misnamed.column for misnamed in self.misnamed]
             names = [misnamed.name for misnamed in self.misnamed]
-            values = {"where": where, "columns": columns, "names": names, "n": len(names)}
-            raise DataError("custom.misnamed", **values)
+            values: dict[str, Any] = {"where": where, "columns": columns, "names": names}
+            raise DataError("custom.misnamed", n=len(names), **values)
 
 
 def count_known(columns: Sequence[str]) -> int:

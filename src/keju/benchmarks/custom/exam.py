@@ -89,12 +89,12 @@ def _guess_kind(files: DataFolder, tables: data.ExamFiles, exam: ExamFile) -> Ki
     """
     template_columns = columns_in_templates(exam, DatasetArgs())
     try:
-        first = data.read_first_question(files, tables.questions, exam, template_columns)
+        first_question = data.read_first_question(files, tables.questions, exam, template_columns)
     except DataError as error:
         if error.code not in UNSETTLED:
             raise
         return "free"
-    return "choice" if first.choices else "free"
+    return "choice" if first_question.choices else "free"
 
 
 def _make_protocols(exam: ExamFile, kind: Kind, reader: str) -> dict[str, Protocol]:

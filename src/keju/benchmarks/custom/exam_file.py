@@ -100,7 +100,9 @@ class ExamFile(BaseModel):
         for name in value or ():
             if name not in MEANING_NAMES:
                 hint = near_hint(name, MEANING_NAMES)
-                raise ValueError(f"unknown meaning '{name}' (valid: question, answer, A, B, …){hint}")
+                raise ValueError(
+                    f"unknown meaning '{name}' (valid: question, answer, A, B, …){hint}"
+                )
         return value
 
     @field_validator("encoding")

@@ -18,9 +18,13 @@ def reading_notices(name: str, exam: ExamFile, bank: QuestionBank) -> Iterator[N
         *(() if exam.columns else _column_guesses(bank.readers)),
         *_form_guesses(bank.readers, exam),
     ]
+    if not any(sample.target for sample in bank.samples):
+        guesses.append(TranslatableText("custom.read_no_answers"))
     if guesses or (exam.kind is None and bank.kind == "mixed"):
         parts = [_describe_kinds(bank), *guesses]
-        yield Notice("custom.read_as", {"exam": name, "parts": join_hints("joined_by_semicolon", parts)})
+        yield Notice(
+            "custom.read_as", {"exam": name, "parts": join_hints("joined_by_semicolon", parts)}
+        )
     if formulas := sum(reader.form.formulas for reader in bank.readers):
         yield Notice("custom.formulas", {"exam": name, "n": formulas})
 
@@ -38,7 +42,9 @@ def _describe_kinds(bank: QuestionBank) -> str:
             values: dict[str, Any] = {"n": sum(len(bank.parts[name].rows) for name in names)}
             is_named = is_mixed and names not in ([CHOICE_SUBSET], [FREE_SUBSET])
             code = f"custom.read_{kind}_subset" if is_named else f"custom.read_{kind}"
-            counts.append(TranslatableText(code, **values, **({"subsets": names} if is_named else {})))
+            counts.append(
+                TranslatableText(code, **values, **({"subsets": names} if is_named else {}))
+            )
     if is_mixed:
         counts.append(TranslatableText("custom.kinds_apart"))
     return join_hints("joined_by_comma", counts)
@@ -56,9 +62,7 @@ def describe_columns(names: dict[str, str]) -> list[str]:
     """Return the columns by meaning: ``question = Question``, ``A–D = option_a–option_d``."""
     by_meaning = {_meaning_of(name): column for column, name in names.items()}
     labels = [label for label in LABELS if label in by_meaning]
-    described = [
-        f"{name} = {column}" for name, column in by_meaning.items() if name not in labels
-    ]
+    described = [f"{name} = {column}" for name, column in by_meaning.items() if name not in labels]
     if len(labels) > 2:
         ends = by_meaning[labels[0]], by_meaning[labels[-1]]
         described.insert(1, f"{labels[0]}–{labels[-1]} = {ends[0]}–{ends[1]}")
@@ -77,8 +81,8 @@ def _form_guesses(readers: Sequence[TableReader], exam: ExamFile) -> Iterator[st
     forms = [reader.form for reader in readers]
     for separator in dict.fromkeys(form.separator for form in forms):
         if separator not in ("", ",", exam.separator):
-            shown = TranslatableText("custom.tab") if separator == "\t" else separator
-            yield TranslatableText("custom.read_separator", separator=shown)
+            label = TranslatableText("custom.tab") if separator == "\t" else separator
+            yield TranslatableText("custom.read_separator", separator=label)
     for encoding in dict.fromkeys(form.encoding for form in forms):
         if encoding not in ("", "UTF-8") and exam.encoding is None:
             yield TranslatableText("custom.read_encoding", encoding=encoding)

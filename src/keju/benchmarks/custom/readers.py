@@ -10,9 +10,9 @@ from keju.answers.reader import Reader
 from keju.answers.robust import ACCEPTED as ACCEPTED
 from keju.answers.robust import RobustReader
 from keju.answers.segments import SILENT, find_segments
-from keju.benchmarks.custom.statements import states_answer
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
+from keju.benchmarks.custom.statements import states_answer
 from keju.config.patterns import compile_pattern
 from keju.errors import ConfigError
 from keju.types import Answer, Sample

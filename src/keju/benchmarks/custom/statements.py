@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from keju.answers.numbers import is_same_number, parse_number
+from keju.answers.phrases import load_words
 
 LONGEST_SENTENCE = 200
 """The longest sentence, in characters, that the rule reads."""
@@ -20,20 +21,11 @@ LONGEST_SENTENCE = 200
 _TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_\u3400-\u9fff]+(?:['’](?!s\b)[^\W\d_]+)?|['’]s\b|[\u3400-\u9fff]|[^\w\s]"
 )
-CONNECTING_WORDS = frozenset(
-    "the a an is are was were be been being it its this that there here of in on at by for as from "
-    "to with has have had answer correct right final solution result called named known located "
-    "situated found equals so thus therefore hence 's "
-    "的 是 为 叫 做 作 在 于 位 了 就 有 称 即 等 它 这 该 其 答 案 正 确 最 终 因 此 所 以 名 字".split()
-)
+CONNECTING_WORDS = frozenset(load_words("stating_words"))
 """Words that say nothing about the subject."""
-DENYING_WORDS = frozenset(
-    "not no never none nor neither cannot without false wrong incorrect untrue or either unless if "
-    "maybe perhaps possibly probably might may could would should what which who whom whose where "
-    "when why how 不 没 非 无 未 否 错 误 或 若 如 果 可 能 也 许 吗 呢 什 么 哪 谁 几".split()
-)
+DENYING_WORDS = frozenset(load_words("denying_words"))
 """Words of denials, hedges, alternatives and questions, wherever they come from."""
-ASKING_WORDS = frozenset("is are was were do does did has have can".split())
+ASKING_WORDS = frozenset(load_words("asking_words"))
 """Words with which a question begins: ``Is it Au``."""
 LISTING_WORDS = frozenset(("and", "和", "与", "及", "、"))
 """Words that join a second answer to the first."""
@@ -60,8 +52,7 @@ def states_answer(sentence: str, target: str, question: str) -> bool:
         return False
     known_words = CONNECTING_WORDS.union(question_words) - DENYING_WORDS
     return all(
-        word in ALLOWED_SIGNS
-        or (word in known_words and (word[0].isalnum() or word == "'s"))
+        word in ALLOWED_SIGNS or (word in known_words and (word[0].isalnum() or word == "'s"))
         for word in remaining_words
     )
 
@@ -90,7 +81,9 @@ def _is_same_word(word: str, target_word: str) -> bool:
     if word == target_word:
         return True
     number, target_number = parse_number(word), parse_number(target_word)
-    return bool(number and target_number) and is_same_number(number, target_number)
+    if number is None or target_number is None:
+        return False
+    return is_same_number(number, target_number)
 
 
 def _is_listed(before: Sequence[str], after: Sequence[str]) -> bool:
