@@ -76,15 +76,15 @@ def diagnose(exam: ExamAudit, labels: Labels) -> Diagnosis:
     causes = {row.cause: row for row in exam.causes}
     cut = causes.get("cut_off", CauseRow(cause="", n=0, also=0, wrong=0, explanation=""))
     cut_points = 100 * cut.wrong / exam.replies
-    gained = _points_gained(exam)
-    if gained >= NOTABLE:
-        return Diagnosis(_format_sentence(exam, gained, cut.n, labels), gained)
+    gained_points = _points_gained(exam)
+    if gained_points >= NOTABLE:
+        return Diagnosis(_format_sentence(exam, gained_points, cut.n, labels), gained_points)
     if cut_points >= NOTABLE:
         values = {"n": count(cut.n), "points": f"{cut_points:.1f}"}
         return Diagnosis(labels("brief.audit.cut", **values), cut_points)
-    if gained <= -NOTABLE:
-        values = {"reader": exam.reader, "points": f"{-gained:.1f}", "other": exam.beside}
-        return Diagnosis(labels("brief.audit.guessed", **values), -gained)
+    if gained_points <= -NOTABLE:
+        values = {"reader": exam.reader, "points": f"{-gained_points:.1f}", "other": exam.beside}
+        return Diagnosis(labels("brief.audit.guessed", **values), -gained_points)
     worst = max(exam.causes, key=lambda row: row.wrong, default=None)
     points = 100 * worst.wrong / exam.replies if worst else 0.0
     if worst is not None and points >= NOTABLE:
@@ -98,8 +98,11 @@ def diagnose(exam: ExamAudit, labels: Labels) -> Diagnosis:
 def _points_gained(exam: ExamAudit) -> float:
     """Return how many points the secondary reader gives more than the headline's reader."""
     by_name: dict[str, ReaderRow] = {row.reader: row for row in exam.readers}
-    own, other = exam.readers[0].accuracy.value, by_name[exam.beside].accuracy.value
-    return 0.0 if own is None or other is None else 100 * (other - own)
+    headline_value = exam.readers[0].accuracy.value
+    second_value = by_name[exam.beside].accuracy.value
+    if headline_value is None or second_value is None:
+        return 0.0
+    return 100 * (second_value - headline_value)
 
 
 def _format_sentence(exam: ExamAudit, points: float, cut: int, labels: Labels) -> str:
@@ -131,12 +134,12 @@ def _print_causes(screen: BriefScreen, exam: ExamAudit, limit: int) -> int:
     labels = screen.labels
     rows = [row for row in exam.causes if row.n]
     rows.sort(key=lambda row: -row.n)
-    shown = rows[:limit]
-    width = max((len(count(row.n)) for row in shown), default=0)
+    visible_rows = rows[:limit]
+    width = max((len(count(row.n)) for row in visible_rows), default=0)
     by_cause: dict[str, AuditFinding] = {}
     for finding in exam.findings:
         by_cause.setdefault(finding.cause, finding)
-    for row in shown:
+    for row in visible_rows:
         name, meaning = labels(f"cause.{row.cause}"), _meaning(row.cause, labels)
         parts = [f"{count(row.n).rjust(width)}  {name}", meaning]
         text = parts[0]
@@ -150,11 +153,11 @@ def _print_causes(screen: BriefScreen, exam: ExamAudit, limit: int) -> int:
         screen.hinted(
             indent + fit_text(example, min(_END, screen.room - len(indent))), command, "dim"
         )
-    rest = rows[limit:]
-    if rest:
-        n = count(sum(row.n for row in rest))
-        screen.put(labels("brief.audit.more", n=n, causes=len(rest)))
-    return len(shown)
+    hidden_rows = rows[limit:]
+    if hidden_rows:
+        n = count(sum(row.n for row in hidden_rows))
+        screen.put(labels("brief.audit.more", n=n, causes=len(hidden_rows)))
+    return len(visible_rows)
 
 
 def _meaning(cause: str, labels: Labels) -> str:

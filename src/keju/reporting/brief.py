@@ -36,7 +36,7 @@ class BriefColumn:
     align: Literal["left", "right"] = "right"
     title: str = ""
     spare: int = 0
-    """On a narrow screen, columns with the largest number are dropped first; 0 is always kept."""
+    """On a narrow screen, columns with the largest number are dropped first; 0 is never dropped."""
     shrinks: bool = False
     """Whether its texts are shortened in the middle rather than a column dropped."""
 
@@ -100,9 +100,9 @@ class BriefScreen(TerminalScreen):
         titles = [[column.title for column in columns]] if _has_titles(columns) else []
         texts = _shrink([*titles, *rows], columns, self.room)
         widths = [max(map(cells, column)) for column in zip(*texts, strict=True)]
-        shown = _fitting_columns(columns, widths, self.room)
+        visible = _fitting_columns(columns, widths, self.room)
         for number, row in enumerate(texts, -len(titles)):
-            parts = [_aligned(row[n], widths[n], columns[n].align) for n in shown]
+            parts = [_aligned(row[n], widths[n], columns[n].align) for n in visible]
             style = "dim" if number < 0 else None
             self.put(fit_text("  ".join(parts).rstrip(), self.room), style)
             if number in blank_after and number + 1 < len(rows):
@@ -147,12 +147,12 @@ def _shrink(
 
 def _fitting_columns(columns: Sequence[BriefColumn], widths: Sequence[int], room: int) -> list[int]:
     """Return the positions of the columns that have content and fit."""
-    shown = [n for n, width in enumerate(widths) if width]
+    visible = [n for n, width in enumerate(widths) if width]
     for number in sorted({column.spare for column in columns} - {0}, reverse=True):
-        if sum(widths[n] for n in shown) + 2 * (len(shown) - 1) <= room:
+        if sum(widths[n] for n in visible) + 2 * (len(visible) - 1) <= room:
             break
-        shown = [n for n in shown if columns[n].spare != number]
-    return shown
+        visible = [n for n in visible if columns[n].spare != number]
+    return visible
 
 
 def _aligned(text: str, width: int, align: str) -> str:
@@ -161,23 +161,23 @@ def _aligned(text: str, width: int, align: str) -> str:
 
 def fit_parts(parts: Sequence[str], room: int, gap: str = " · ") -> str:
     """Return the first parts that fit together; the first one is shortened if necessary."""
-    kept: list[str] = []
+    fitting: list[str] = []
     for part in filter(None, parts):
-        if kept and cells(gap.join([*kept, part])) > room:
+        if fitting and cells(gap.join([*fitting, part])) > room:
             break
-        kept.append(printable(part, one_line=True))
-    return fit_text(gap.join(kept), room)
+        fitting.append(printable(part, one_line=True))
+    return fit_text(gap.join(fitting), room)
 
 
 def fit_text(text: str, room: int) -> str:
     """Return a line of at most `room` cells; a longer one ends in ``…`` after a whole word."""
     if cells(text) <= room:
         return text
-    kept = text
-    while kept and cells(kept) > room - 1:
-        kept = kept[:-1]
-    words = kept.rpartition(" ")[0]
-    return (words if len(words) > len(kept) // 2 else kept).rstrip(" ,;:，；：、·") + "…"
+    fitting = text
+    while fitting and cells(fitting) > room - 1:
+        fitting = fitting[:-1]
+    words = fitting.rpartition(" ")[0]
+    return (words if len(words) > len(fitting) // 2 else fitting).rstrip(" ,;:，；：、·") + "…"
 
 
 def short_model(name: str) -> str:
@@ -217,7 +217,7 @@ def short_subsets(names: Sequence[str]) -> dict[str, str]:
             start = "_".join(parts[:n])
             if len(start) < _LEAST_SUBSET:
                 continue
-            if sum("_".join(_PARTS.split(other)).startswith(start) for other in names) == 1:
+            if sum("_".join(_PARTS.split(rival)).startswith(start) for rival in names) == 1:
                 short[name] = start
                 break
     return short

@@ -175,7 +175,7 @@ def _print_clearest(screen: BriefScreen, pairs: Sequence[Comparison], names: _Na
         texts = [f"{short[row.name]} {100 * row.difference:+.0f}" for row in clearest]
         if texts:
             lead = labels("brief.clearest")
-            if len({(other.base, other.arm) for other in decided}) > 1:
+            if len({(decided_pair.base, decided_pair.arm) for decided_pair in decided}) > 1:
                 name = f"{names.base(pair)} -> {names.arm(pair)}"
                 lead += labels("in_brackets", text=name)
             elif len(decided) > 1:
@@ -183,8 +183,8 @@ def _print_clearest(screen: BriefScreen, pairs: Sequence[Comparison], names: _Na
             screen.facts(texts, f"{lead}  ", gap=", ")
     ties = [pair for pair in pairs if pair.verdict == "tie" and pair.detectable]
     if ties and not decided:
-        least = max(100 * (pair.detectable or 0.0) for pair in ties)
-        screen.facts([labels("brief.detectable", points=f"{least:.1f}")])
+        smallest = max(100 * (pair.detectable or 0.0) for pair in ties)
+        screen.facts([labels("brief.detectable", points=f"{smallest:.1f}")])
 
 
 def _next_steps(

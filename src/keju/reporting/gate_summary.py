@@ -63,11 +63,11 @@ def _sentence(row: GateRow, result: GateResult, labels: Labels) -> str:
         shares = {key: percent(value, 1) for key, value in numbers.items()}
         text = labels(f"brief.gate.least_{row.verdict}", **values, **shares)
     else:
-        least, most = -100 * row.high, -100 * row.low  # points by which the run is worse
+        low, high = -100 * row.high, -100 * row.low  # points by which the run is worse
         kind: str = row.verdict
-        if least < 0:
-            kind = f"{kind}_around" if most > 0 else f"{kind}_better"
-        points = {"least": f"{abs(least):.1f}", "most": f"{abs(most):.1f}"}
+        if low < 0:
+            kind = f"{kind}_around" if high > 0 else f"{kind}_better"
+        points = {"least": f"{abs(low):.1f}", "most": f"{abs(high):.1f}"}
         allowed = f"{-100 * row.limit:.1f}"
         text = labels(f"brief.gate.worse_{kind}", **values, **points, allowed=allowed)
     if row.verdict == "inconclusive" and row.needed:

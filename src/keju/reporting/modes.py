@@ -8,6 +8,7 @@ from typing import TextIO
 from keju.messages import current_language
 from keju.reporting.brief import BriefColumn, BriefScreen, LabelledCommand
 from keju.reporting.format import Labels, count, percent
+from keju.reporting.table import UNBOUNDED_WIDTH
 from keju.reporting.warning_lines import print_warnings, warning_line
 from keju.results.modes import ModesComparison, ModesRow
 
@@ -31,17 +32,22 @@ def render_modes(
     """
     screen = BriefScreen(file, width)
     labels = screen.labels
+    if not brief and not screen.terminal:
+        screen.width = UNBOUNDED_WIDTH
     for sentence in _sentences(comparison, labels):
         screen.sentence(sentence, "bold")
     screen.put()
     rows = [comparison.overall, *comparison.categories]
     clearest = _clearest(comparison.subjects)
     subjects = clearest[:SUBJECTS] if brief and len(comparison.subjects) > SUBJECTS else None
-    shown = comparison.subjects if subjects is None else subjects
-    _print_rows(screen, [*rows, *shown], separators=(len(rows) - 1,))
-    print_warnings(
-        screen, [warning_line(notice, "", labels) for notice in comparison.notices()], ""
-    )
+    subjects_shown = comparison.subjects if subjects is None else subjects
+    _print_rows(screen, [*rows, *subjects_shown], (len(rows) - 1,), brief=brief)
+    if brief:
+        lines = [warning_line(notice, "", labels) for notice in comparison.notices()]
+        print_warnings(screen, lines, "")
+    else:
+        for notice in comparison.notices():
+            screen.sentence(labels("warning", text=notice.text(labels.language)), "yellow")
     if brief and runs:
         screen.put()
         names = " ".join(runs)
@@ -71,36 +77,43 @@ def _sentences(comparison: ModesComparison, labels: Labels) -> list[str]:
     losing = [row for row in clearest if row.difference < 0]
     for kind, rows in (("gain", gaining), ("lose", losing)):
         if rows:
-            named = labels("list_separator").join(_named(row, labels) for row in rows[:NAMED])
-            values = {"part": len(rows), "whole": len(comparison.subjects), "named": named}
+            subjects = labels("list_separator").join(
+                _name_with_points(row, labels) for row in rows[:NAMED]
+            )
+            values = {"part": len(rows), "whole": len(comparison.subjects), "named": subjects}
             sentences.append(labels(f"brief.modes.{kind}", **values))
     if not gaining and not losing and key != "format":
         sentences.append(labels("brief.modes.no_subject", whole=len(comparison.subjects)))
     return sentences
 
 
-def _named(row: ModesRow, labels: Labels) -> str:
+def _name_with_points(row: ModesRow, labels: Labels) -> str:
     return f"{_title(row, labels)} {100 * row.difference:+.0f}"
 
 
-def _title(row: ModesRow, labels: Labels) -> str:
-    """Return the name of a subject; in Chinese its title."""
+def _title(row: ModesRow, labels: Labels, *, brief: bool = True) -> str:
+    """Return the name of a subject; in Chinese its title, and both in a complete table."""
     if row.subject == "all":
         return labels("brief.modes.all")
+    if not brief and row.title not in ("", row.subject):
+        return f"{row.subject} {row.title}"
     return row.title if labels.language != "en" and row.title else row.subject
 
 
-def _print_rows(screen: BriefScreen, rows: Sequence[ModesRow], separators: Sequence[int]) -> None:
+def _print_rows(
+    screen: BriefScreen, rows: Sequence[ModesRow], separators: Sequence[int], *, brief: bool
+) -> None:
     labels = Labels(current_language())
     cells = [
         [
-            _title(row, labels),
+            _title(row, labels, brief=brief),
             count(row.n),
             percent(row.answer_only, 1),
             percent(row.cot, 1),
             f"{100 * row.difference:+.1f}",
             _ends(row),
             _mark(row, labels),
+            "" if brief or row.robust is None else f"{100 * row.robust.difference:+.1f}",
         ]
         for row in rows
     ]
@@ -112,6 +125,7 @@ def _print_rows(screen: BriefScreen, rows: Sequence[ModesRow], separators: Seque
         BriefColumn(title=labels("brief.modes.difference")),
         BriefColumn("left", title="95 %", spare=2),
         BriefColumn("left", spare=1),
+        BriefColumn(title="" if brief else labels("brief.modes.robust"), spare=3),
     ]
     screen.rows(columns, cells, blank_after=separators)
 

@@ -181,7 +181,7 @@ def _second_line(family: Sequence[ResultEntry], results: Results, labels: Labels
             title = title[:1].lower() + title[1:]
             facts.append(labels("brief.paper", title=title, figure=percent(metric.value, 1)))
     if len(family) > 1:
-        facts = [f"{other.reader} {score_text(other, labels)}" for other in family]
+        facts = [f"{by_reader.reader} {score_text(by_reader, labels)}" for by_reader in family]
     facts.append(_protocol_text(entry, results, labels))
     if results.disagreements:
         facts.append(labels("readers_disagree", n=count(len(results.disagreements))))

@@ -7,7 +7,7 @@ from keju.errors import KejuError
 
 
 def title_of(name: str, arm: str = "") -> str:
-    """Return the title of an exam: ``MMLU-Pro``; the name of an exam that is not here stays."""
+    """Return the title of an exam; the name of an exam that is not here stays."""
     try:
         title = registry.get(name).title or name
     except (KejuError, OSError):

@@ -44,9 +44,9 @@ def points_at_stake(notice: Notice) -> float:
         return float(max(amounts))
     if _is_number(values.get("share")):
         return 100 * float(values["share"])
-    part, whole = values.get("part"), values.get("whole")
-    if _is_number(part) and _is_number(whole) and whole:
-        return 100 * float(part) / float(whole)  # type: ignore[arg-type]
+    part, total = values.get("part"), values.get("whole")
+    if _is_number(part) and _is_number(total) and total:
+        return 100 * float(part) / float(total)  # type: ignore[arg-type]
     return 0.0
 
 

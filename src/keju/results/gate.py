@@ -44,8 +44,9 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[NextStep, ...] = ()
     """The commands to run next."""
     model: str = ""
-    """The model of the run, and that of the baseline."""
+    """The model of the run."""
     baseline_model: str = ""
+    """The model of the baseline."""
 
     @property
     def verdict(self) -> Verdict:
