@@ -159,7 +159,7 @@ def test_llms_txt_of_the_site_leads_to_markdown_beside_it(site: Path) -> None:
 
 @pytest.mark.slow
 def test_the_model_of_the_page_sits_an_exam(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "adding-a-model.md").read_text("utf-8")
+    text = (ROOT / "docs" / "extending.md").read_text("utf-8")
     code, toml = (
         re.findall(f"```{kind}\n(.*?)```", text, re.DOTALL)[0] for kind in ("python", "toml")
     )

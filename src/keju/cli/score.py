@@ -13,6 +13,7 @@ from keju.cli.common import (
     find_problem,
     open_stored_run,
     reader_names,
+    show_results,
 )
 from keju.errors import UsageError
 
@@ -36,6 +37,7 @@ def score(
     work_dir: str | None,
     jobs: int | None,
     unsafe_no_sandbox: bool,
+    verbose: bool,
     dataset_args: dict[str, Any] | None = None,
 ) -> CommandOutput:
     """Score a stored run again, or a file of predictions; no model is asked.
@@ -44,7 +46,6 @@ def score(
     """
     from keju.config.load import data_folder
     from keju.reporting.live import make_display
-    from keju.reporting.terminal import render_results
     from keju.results.predictions import ProgramSettings
     from keju.results.schema import to_document
     from keju.results.score import score_predictions, score_run
@@ -79,5 +80,7 @@ def score(
             programs=programs,
         )
     return CommandOutput(
-        to_document(results), lambda: render_results(results), *find_problem(results)
+        to_document(results),
+        lambda: show_results(results, verbose=verbose),
+        *find_problem(results),
     )
