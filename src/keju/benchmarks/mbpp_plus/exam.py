@@ -35,6 +35,7 @@ from keju.benchmarks.programs import (
 )
 from keju.benchmarks.wording import Wording, words
 from keju.errors import DataError
+from keju.files import LOG
 from keju.sources.folder import HubRepo, Layout
 from keju.types import Sample
 
@@ -158,6 +159,7 @@ MBPP_PLUS = Benchmark(
             "modelscope": HubRepo("evalplus/mbppplus", "master"),
         },
         rows={TABLE: 399},
+        decoder=LOG,
         checksums=FOLDER / "checksums.txt",
     ),
     rows={"all": 399},

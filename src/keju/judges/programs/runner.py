@@ -235,7 +235,7 @@ def _text_of(kind: str) -> str:
 
 
 def _site_folders(venv: str | None) -> list[str]:
-    """Return the folders of packages: only those of an environment that the settings name.
+    """Return the folders of packages in the environment that the settings name, if any.
 
     Verdicts must not depend on the packages that are installed next to Keju.
     """

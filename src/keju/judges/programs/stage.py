@@ -97,7 +97,7 @@ class ProgramStage:
             job.watcher = partial(self._collect, candidates)
 
     def _collect(self, candidates: dict[int, CandidatePrograms], unit: int, record: Record) -> None:
-        """Keep the programs of a record; they replace those of an earlier one."""
+        """Keep the programs of a record in place of earlier ones."""
         if any(map(is_undecided, record.readings)):
             candidates[unit] = CandidatePrograms(record.readings, record.hash)
         else:
@@ -171,7 +171,7 @@ class ProgramStage:
                 )
 
     def judgement(self, job: ExamScores, reader: int, deff: float = 1.0) -> None:
-        """Return nothing: there is no model whose reliability matters."""
+        """Return nothing, because programs need no judge."""
 
 
 class _UnitProgram(NamedTuple):
