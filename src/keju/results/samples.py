@@ -23,7 +23,7 @@ from keju.files import natural_key
 from keju.runs.run import Run, enter_grades
 from keju.scores.question_limits import find_stop
 from keju.scores.stored_replies import ExamRequests, iter_answers, load_requests
-from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
+from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Reply, Sample, Score
 
 if TYPE_CHECKING:
     import duckdb
@@ -399,18 +399,15 @@ def _sort_by_id(run: Run) -> Iterator[Record]:
 
 def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
     readings: Sequence[Reading] = record.readings or (_UNREAD,)
-    reply, reading = record.reply, readings[0]
-    answer, score, episode = reading.answer, reading.score, reply.episode
+    reading = readings[0]
+    answer, score = reading.answer, reading.score
     signs = dict.fromkeys(
         sign for stored_reading in record.readings for sign in stored_reading.answer.signs
     )
     return SampleRow(
         run=run,
         benchmark=record.bench,
-        subset=sample.subset if sample else None,
         id=record.id,
-        index=sample.index if sample else None,
-        group=(sample.group or None) if sample else None,
         epoch=record.epoch,
         arm=record.arm or None,
         reader=reading.reader,
@@ -423,22 +420,42 @@ def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
         grader=score.grader or None,
         target=record.target or None,
         order=list(record.order) or None,
-        finish=reply.finish or None,
-        input_tokens=reply.usage.input,
-        output_tokens=reply.usage.output,
-        cached_tokens=reply.usage.cached,
-        reasoning_tokens=reply.usage.reasoning,
-        seconds=reply.seconds,
         attempts=1 + len(record.faults),
-        error=reply.error.kind if reply.error else None,
-        error_message=reply.error.message if reply.error else None,
         at=record.at,
-        stop_reason=find_stop(reply),
-        tool_calls=sum(len(turn.calls) for turn in episode.turns) if episode else None,
-        transcript=msgspec.json.encode(episode.turns).decode() if episode else None,
-        question=sample.text if sample else None,
-        choices=(list(sample.choices) or None) if sample else None,
-        reply=reply.text,
-        reasoning=reply.reasoning or None,
         readings=tuple(readings),
+        **_question_columns(sample),
+        **_reply_columns(record.reply),
     )
+
+
+def _question_columns(sample: Sample | None) -> dict[str, Any]:
+    """Return the columns of a question; all are empty if the exam is not loaded."""
+    if sample is None:
+        return dict.fromkeys(("subset", "index", "group", "question", "choices"))
+    return {
+        "subset": sample.subset,
+        "index": sample.index,
+        "group": sample.group or None,
+        "question": sample.text,
+        "choices": list(sample.choices) or None,
+    }
+
+
+def _reply_columns(reply: Reply) -> dict[str, Any]:
+    """Return the columns of a reply, with its error or its episode."""
+    error, episode = reply.error, reply.episode
+    return {
+        "finish": reply.finish or None,
+        "input_tokens": reply.usage.input,
+        "output_tokens": reply.usage.output,
+        "cached_tokens": reply.usage.cached,
+        "reasoning_tokens": reply.usage.reasoning,
+        "seconds": reply.seconds,
+        "error": error.kind if error else None,
+        "error_message": error.message if error else None,
+        "stop_reason": find_stop(reply),
+        "tool_calls": sum(len(turn.calls) for turn in episode.turns) if episode else None,
+        "transcript": msgspec.json.encode(episode.turns).decode() if episode else None,
+        "reply": reply.text,
+        "reasoning": reply.reasoning or None,
+    }
