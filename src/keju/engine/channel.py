@@ -397,12 +397,7 @@ class Channel(EndpointHealth):
             self.spending.refund_request()
         is_unreachable = found_no_server(fault)
         if is_unreachable or (self.group.is_group and fault.kind in FAILURES):
-            if self.breaker.record_failure(monotonic()):
-                self._go_down(fault_text(fault))
-            elif not is_unreachable and self.concurrency.record_reply(
-                overload=fault.kind in OVERLOADS
-            ):
-                self._grant()
+            self._note_outage(fault, is_unreachable=is_unreachable)
         elif fault.kind == RATE_LIMIT:
             self._close_breaker()
         else:
@@ -416,6 +411,14 @@ class Channel(EndpointHealth):
             self.group.lose(self, reason)
             return True
         return False
+
+    def _note_outage(self, fault: Fault, *, is_unreachable: bool) -> None:
+        """Update the breaker and the concurrency after a failure of the endpoint."""
+        is_overload = fault.kind in OVERLOADS
+        if self.breaker.record_failure(monotonic()):
+            self._go_down(fault_text(fault))
+        elif not is_unreachable and self.concurrency.record_reply(overload=is_overload):
+            self._grant()
 
     def _note_bad_request(self, fault: Fault) -> None:
         """Give the endpoint up if it has refused every request so far."""

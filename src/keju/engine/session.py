@@ -69,13 +69,14 @@ def run_session(
     """
     total = sum(job.units for job in jobs)
     display = display or Display()
-    slots, files = 0, 1
+    slots, files = 0, PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
     display.start(total, recalled.count, [job.title for job in jobs])
     if recalled.damaged:
         display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).message)
     try:
         if recalled.count == total and rule is None:
             return None
+        is_random = rule is not None or config.order == "random"
         mask_blocks = iter([recalled.done])
         if rule is not None:
             mask_blocks = blocks(jobs, recalled.done, rule, config.seed)
@@ -83,15 +84,13 @@ def run_session(
         if first_block is None:
             return None  # the rule asks for no more
         spending = _open_spending(config, journal, log, recalled, earlier_spending)
-        files = PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
         slots = reserve_slots(_count_slots(config, model), files)
         channel, kind = _make_executor(
             _limit_slots(config, model, slots, display), model, spending, display
         )
         outline = _outline(config, journal, jobs, channel, recalled)
         session = _make_session(config, jobs, model, channel, log, display, recalled, outline)
-        random_order = rule is not None or config.order == "random"
-        estimator = None if random_order else make_length_estimator(recalled.lengths)
+        estimator = None if is_random else make_length_estimator(recalled.lengths)
         queues = _make_queues(config, jobs, channel, chain([first_block], mask_blocks), estimator)
         engine = kind(
             channel,
@@ -424,11 +423,15 @@ class _RunSession:
             session.endpoints = [make_stored_endpoint(channel, spending, self._endpoint)]
         if (server := channel.model.server) is not None:
             session.server = server.facts()
+        self._note_episodes(session)
+        self._log.note_session(session)
+
+    def _note_episodes(self, session: StoredSession) -> None:
+        """Store the episodes of the session and the use of its tools, if there are any."""
         if episodes_begun := sum(solver.episodes_begun for solver in self._solvers):
             session.episodes_begun = episodes_begun
             session.episodes_finished = sum(solver.episodes_finished for solver in self._solvers)
             session.tools = {arm: solver.statistics() for arm, solver in self._arms.items()}
-        self._log.note_session(session)
 
     def _count_reported_names(self) -> Counter[str]:
         """Return the model names in the replies that count, including those of earlier sessions."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -29,6 +29,7 @@ from keju.results.schema import InNotebook
 from keju.results.scored_exam import Source, path_of, read_run
 from keju.runs.run import Run, open_run
 from keju.scores.exam_scores import ExamScores
+from keju.scores.usage import UnitTokens
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
     LEVEL,
@@ -495,8 +496,9 @@ def _measure_usage(exam: Exam, job: ExamScores, price: Price | None) -> CostPerR
     if not any(map(ledger.tokens, replied)):  # The endpoint does not count tokens.
         guess = _guess_usage(exam, price)
         return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
-    inputs = [ledger.count_of(unit, "input") for unit in replied]
-    outputs = [ledger.count_of(unit, "output") for unit in replied]
+    inputs, outputs = (
+        [ledger.count_of(unit, kind) for unit in replied] for kind in ("input", "output")
+    )
     lengths = [_count_prompt_bytes(job.exam, unit // job.epochs) for unit in replied]
     # Tokens are proportional to the length of the prompt, which is known for all questions.
     rate, mean_bytes = math.fsum(inputs) / sum(lengths), _average_prompt_bytes(exam)
@@ -504,20 +506,23 @@ def _measure_usage(exam: Exam, job: ExamScores, price: Price | None) -> CostPerR
     half = student_interval(residuals)[1]
     cap = math.inf if max_tokens is None else float(max_tokens)
     mean = rate * mean_bytes
-    cost = None
-    if price is not None:
-        largest_cost = (max(inputs) * price.input + cap * price.output) / 1e6
-        costs = [ledger.cost(unit, price) for unit in replied]
-        cost = ForecastRange(*cautious_mean(costs, largest_cost))
     return CostPerReply(
         ForecastRange(mean, max(0.0, mean - half), mean + half),
         ForecastRange(*cautious_mean(outputs, cap)),
-        cost,
+        _measure_cost(ledger, replied, price, max(inputs), cap) if price else None,
         seconds,
         attempts,
         len(replied),
         counted=True,
     )
+
+
+def _measure_cost(
+    ledger: UnitTokens, units: Sequence[int], price: Price, most_input: float, most_output: float
+) -> ForecastRange:
+    """Return the cost of a reply; no reply costs more than the largest prompt and reply."""
+    largest_cost = (most_input * price.input + most_output * price.output) / 1e6
+    return ForecastRange(*cautious_mean([ledger.cost(unit, price) for unit in units], largest_cost))
 
 
 def _guess_usage(exam: Exam, price: Price | None) -> CostPerReply:

@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -124,16 +124,10 @@ def results_of(
     The results are self-contained: they include the time, the version, the folder and the settings.
     """
     if any(job.arm for job in jobs):
-        from keju.results.compare import compare_arms
-        from keju.results.difficulty import curves_of
-
-        further_fields["comparisons"] = tuple(
-            compare_arms(jobs, manifest.price, command_name(folder))
-        )
-        further_fields["curves"] = tuple(curves_of(entries))
+        further_fields |= _arm_fields(manifest, folder, jobs, entries)
     stored = [session.endpoints or () for session in manifest.sessions]
     is_group = any(len(endpoints) > 1 for endpoints in stored)
-    if is_group or any(endpoint.odd_wait for endpoints in stored for endpoint in endpoints):
+    if is_group or any(endpoint.odd_wait for endpoint in chain.from_iterable(stored)):
         from keju.results.endpoints import endpoint_notices, endpoints_of
 
         uses = endpoints_of(manifest)
@@ -151,6 +145,17 @@ def results_of(
         settings=manifest.config,
         **further_fields,
     )
+
+
+def _arm_fields(
+    manifest: Manifest, folder: Path, jobs: Sequence[ExamScores], entries: Sequence[ResultEntry]
+) -> dict[str, Any]:
+    """Return the comparisons of the arms with each other, and their curves over difficulty."""
+    from keju.results.compare import compare_arms
+    from keju.results.difficulty import curves_of
+
+    comparisons = compare_arms(jobs, manifest.price, command_name(folder))
+    return {"comparisons": tuple(comparisons), "curves": tuple(curves_of(entries))}
 
 
 def _solver_notices(job: ExamScores, file: ManifestFile) -> Iterator[Notice]:
@@ -188,36 +193,32 @@ def entries_of(
     lack of ability.
     """
     usage, timing = _usage_of(job, price), _timing_of(job, seconds)
-    early = job.stopping is not None and job.stopping.early
-    exam = mark_as_drawn(job.exam) if early else job.exam
+    exam = mark_as_drawn(job.exam) if job.stopped_early else job.exam
     faults = [*job.checks.notices(check_model=asked_by_keju, declared=declared)]
-    entries = []
+    entries: list[ResultEntry] = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
         if asked_by_keju:
             notices = _explain_cuts(job, tally, entry)
             entry = replace(entry, notices=(), warnings=()).with_notices(notices)
         entry = replace(entry, stopping=job.stopping, arm=job.arm)
-        if job.uses:
-            entry = _with_tools(entry, job, tools or {})
-        entry = _with_errors(entry, job)
+        entry = _with_errors(_with_tools(entry, job, tools or {}), job)
         entry = entry.with_notices(_sampling_notices(job, entry))
         entry = entry.with_notices(_run_notices(job, declared))
         entry = entry.with_notices(faults)
-        if stage is not None:
-            entry = _with_judgement(entry, job, place, stage)
-        entries.append(entry)
+        entries.append(entry if stage is None else _with_judgement(entry, job, place, stage))
     for place in range(1, len(entries)):
         entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
-    name = job.exam.beside
-    if secondary_as_metric and len(entries) == 2 and entries[1].reader == name:
-        headline_entry, robust = entries
-        secondary_accuracy = replace(
-            robust.metrics["accuracy"], title=f"accuracy as read by '{name}'"
-        )
-        entry = replace(headline_entry, signs=robust.signs, order_decides=robust.order_decides)
-        return [entry.with_metrics({f"accuracy_{name}": secondary_accuracy})]
-    return entries
+    is_pair = len(entries) == 2 and entries[1].reader == job.exam.beside
+    return [_with_secondary(*entries)] if secondary_as_metric and is_pair else entries
+
+
+def _with_secondary(entry: ResultEntry, secondary: ResultEntry) -> ResultEntry:
+    """Return the headline's entry with the accuracy by the secondary reader as a metric."""
+    name = secondary.reader
+    accuracy = replace(secondary.metrics["accuracy"], title=f"accuracy as read by '{name}'")
+    entry = replace(entry, signs=secondary.signs, order_decides=secondary.order_decides)
+    return entry.with_metrics({f"accuracy_{name}": accuracy})
 
 
 def _usage_of(job: ExamScores, price: Price | None) -> UsageTotals:
@@ -246,7 +247,9 @@ def _timing_of(job: ExamScores, seconds: float) -> Timing:
 
 
 def _with_tools(entry: ResultEntry, job: ExamScores, tools: Mapping[str, Any]) -> ResultEntry:
-    """Return an entry with the use of the tools."""
+    """Return an entry with the use of the tools, if there are any."""
+    if not job.uses:
+        return entry
     from keju.results.tool_stats import tool_notices, tool_stats
 
     stats = tool_stats(job, tools)
@@ -385,12 +388,7 @@ def summarise(
     unlabelled = overall.outcomes["unlabelled"]
     goldless = bool(unlabelled) and ungraded + unlabelled == overall.units
     if goldless:  # Without gold answers, an error has no score either.
-        ungraded = 0
-        metrics = {
-            name: Metric(None, None, 0, title=metric.title)
-            for name, metric in metrics.items()
-            if name not in (WORST, BEST)
-        }
+        ungraded, metrics = 0, _without_values(metrics)
     if faulty := _find_faulty(exam):
         without_errata = overall.minus(read_items(exam, tally, faulty))
         metrics["accuracy_without_errata"] = without_errata.accuracy()
@@ -428,6 +426,12 @@ def summarise(
         ),
         errata=_count_errata(exam, faulty),
     )
+
+
+def _without_values(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return the metrics of an exam without gold answers: their titles alone."""
+    named = {name: metric for name, metric in metrics.items() if name not in (WORST, BEST)}
+    return {name: Metric(None, None, 0, title=metric.title) for name, metric in named.items()}
 
 
 def _count_questions(cell: ItemSetScore, *, goldless: bool) -> tuple[int, int]:
@@ -482,7 +486,7 @@ def _build_group_rows(
     row.
     """
     for mean in exam.means():
-        category_subsets = dict.fromkeys(name for task in mean.tasks for name in task)
+        category_subsets = dict.fromkeys(chain.from_iterable(mean.tasks))
         names = [name for name in category_subsets if name in cells]
         is_asked = category_subsets.keys() <= {*names, *exam.undrawn}
         if not mean.group or not names or not is_asked:
