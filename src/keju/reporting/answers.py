@@ -13,8 +13,8 @@ from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
 
 EXAMS_NAMED = 3
 """The number of exams that the question names."""
-FindReplies = Callable[[ResultEntry, str], str]
-"""Returns the address of an entry's replies with an outcome; empty if the page lists none."""
+FindReplies = Callable[[str, str, str], str]
+"""Returns the address of the replies of an exam, an arm and an outcome; empty if there is none."""
 
 
 class ExamAnswer(NamedTuple):
@@ -79,9 +79,7 @@ def page_question(results: Results, placebos: Collection[str], labels: Labels) -
 def ask_about(model: str, exams: Sequence[str], labels: Labels) -> str:
     """Return the question of a run without arms."""
     listed = (
-        _listed(exams, labels)
-        if len(exams) <= EXAMS_NAMED
-        else labels("page.exams", n=len(exams))
+        _listed(exams, labels) if len(exams) <= EXAMS_NAMED else labels("page.exams", n=len(exams))
     )
     name = fmt.printable(model, one_line=True) or labels("page.model")
     return labels("page.question", model=name, exams=listed)
@@ -91,9 +89,7 @@ def _listed(names: Sequence[str], labels: Labels) -> str:
     """Join names as a sentence does: ``a, b and c``."""
     if len(names) < 2:
         return "".join(names)
-    return labels(
-        "page.and", names=labels("list_separator").join(names[:-1]), last_name=names[-1]
-    )
+    return labels("page.and", names=labels("list_separator").join(names[:-1]), last_name=names[-1])
 
 
 def exam_answer(
@@ -115,11 +111,13 @@ def exam_answer(
         chance=page_percent(chance.value) if chance else "",
         meaning=meaning_of(entry, labels),
         findings=[
-            finding._replace(href=find_replies(entry, finding.shown) if finding.shown else "")
+            finding._replace(
+                href=find_replies(entry.name, entry.arm, finding.shown) if finding.shown else ""
+            )
             for finding in findings(entry, labels)
         ],
         counts=[
-            (text, find_replies(entry, outcome))
+            (text, find_replies(entry.name, entry.arm, outcome))
             for outcome, text in outcome_words(entry, labels).items()
         ],
         row=headline_row(entry, labels),

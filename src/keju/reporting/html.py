@@ -198,7 +198,7 @@ class _AnswerLists:
         ]
         self._exams = list(dict.fromkeys(case.record.bench for case in gallery.failures))
         pairs = {(case["bench"], case["outcome"]) for case in self._failures}
-        self._shown_outcomes = [
+        self._shown_outcomes: list[tuple[str, str]] = [
             (exam, outcome)
             for exam in self._exams
             for outcome in ALL_OUTCOMES
@@ -210,9 +210,7 @@ class _AnswerLists:
         subset_links = self._links.setdefault(case.record.bench, {})
         anchor = "" if case.subset in subset_links else f"failed-{number}"
         subset_links.setdefault(case.subset, f"#{anchor}")
-        subset = self._subsets.setdefault(
-            describe_place(case, self._labels), len(self._subsets)
-        )
+        subset = self._subsets.setdefault(describe_place(case, self._labels), len(self._subsets))
         page_fields = {"anchor": anchor, "number": subset, "prompt": self._prompts.of(case)}
         return case_context(case, self._labels, place) | page_fields
 
@@ -224,13 +222,12 @@ class _AnswerLists:
         """Return the addresses of the first failures of an entry's subsets."""
         return self._links.get(entry.name, {}) if self.is_primary(entry) else {}
 
-    def find(self, entry: ResultEntry, shown: str) -> str:
+    def find(self, exam: str, _arm: str, shown: str) -> str:
         """Return the address of the replies with an outcome; empty if the page lists none."""
         if shown == READERS_DIFFER:
             return "#disagreements" if self._has_disagreements else ""
-        if (entry.name, shown) not in self._shown_outcomes:
-            return ""
-        return f"#only-{self._shown_outcomes.index((entry.name, shown))}"  # type: ignore[arg-type]
+        addresses = {pair: f"#only-{number}" for number, pair in enumerate(self._shown_outcomes)}
+        return addresses.get((exam, shown), "")
 
     def context(self) -> dict[str, Any]:
         """Return the lists of failures and successes with their filters."""

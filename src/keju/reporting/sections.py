@@ -29,9 +29,7 @@ def section_context(
         (fmt.reference_name(r, labels), f"reference-{place % REFERENCE_STYLES}", r.subsets)
         for place, r in enumerate(fmt.subset_references(entry))
     ]
-    table = subset_table(
-        subsets, labels, links=links, references=references, is_static=True
-    )
+    table = subset_table(subsets, labels, links=links, references=references, is_static=True)
     return {
         "e": entry,
         "number": number,

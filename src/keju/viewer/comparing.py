@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from keju.reporting import format as fmt
+from keju.reporting.cases import choice_rows, reading_context
 from keju.reporting.diffing import diff_words
 from keju.reporting.format import Labels
 from keju.reporting.gallery import case_of
-from keju.reporting.html import choice_rows, reading_context
 from keju.reporting.pairs import answers, first_gains, first_losses, pairs_context
 from keju.results.compare import Compared, compare
 from keju.results.schema import ChangedQuestion, Comparison
