@@ -42,6 +42,7 @@ from keju.answers.decision import (
     remove_denied_parts,
 )
 from keju.answers.kinds import AnswerKind, Choice
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.options import echoes_options, flatten_options, remove_half_option
 from keju.answers.other_questions import (
     begins_with_other_question,
@@ -76,17 +77,17 @@ ACCEPTED = "accepted"
 """The key of `Sample.metadata` with all right answers, if there are several."""
 
 # A part of every announcement: `Answer`, `\\boxed`, `答案`, `correct option`.
-_ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
+_ANNOUNCES = lazy_pattern(r"nswer|NSWER|boxed|orrect|答|选|正确")
 # `orrect option`: another wording of an announcement.
-_CORRECT_OPTION = re.compile(r"orrect (?i:option|choice|response|letter)")
+_CORRECT_OPTION = lazy_pattern(r"orrect (?i:option|choice|response|letter)")
 
 
 # Chinese, and full-width letters and signs, which have separate wordings.
-_WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+_WIDE = lazy_pattern(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
 # The colon of `D:`, `The Fugitive:`; not of the cue `A:`.
-_COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
+_COLON = lazy_pattern(r"(?<!\bA)\s?:\s*\Z")
 _PLAIN_ENDINGS = {f"answer is ({label}).": place for place, label in enumerate(LABELS)}
 _ENDING = len("answer is (B).")
 
