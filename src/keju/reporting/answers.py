@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from keju.reporting import format as fmt
 from keju.reporting.findings import Finding, findings
 from keju.reporting.format import Labels
+from keju.reporting.page_numbers import NO_BREAK, page_interval, page_percent, page_share
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
 from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
+from keju.types import ALL_OUTCOMES
 
 EXAMS_NAMED = 3
 """The number of exams that the question names."""
@@ -40,21 +42,6 @@ class ExamAnswer(NamedTuple):
     """The scores by other readers of the same replies."""
 
 
-def page_percent(value: float | None) -> str:
-    """Format a share for pages, with one decimal: ``63.6 %``."""
-    return fmt.percent(value, 1)
-
-
-def page_interval(bounds: Sequence[float] | None) -> str:
-    """Format an interval of shares for pages: ``60.5–66.6``."""
-    return fmt.interval(bounds, 1)
-
-
-def page_share(value: float | None, bounds: Sequence[float] | None = None) -> str:
-    """Format a share for pages, or its range if it has no value."""
-    return f"{page_interval(bounds)} %" if value is None and bounds else page_percent(value)
-
-
 def placebo_arms(config: Mapping[str, Any]) -> set[str]:
     """Return the arms of a run's settings whose tools never work."""
     return {str(arm.get("name", "")) for arm in config.get("arms") or () if arm.get("stub_tools")}
@@ -71,7 +58,8 @@ def page_question(results: Results, placebos: Collection[str], labels: Labels) -
         )
     )
     if tested_arms and fmt.answered_rows(results.benchmarks):
-        return labels("page.helps", n=len(tested_arms), arms=_listed(tested_arms, labels))
+        key = "page.help" if len(tested_arms) > 1 else "page.helps"
+        return labels(key, arms=_listed(tested_arms, labels))
     exams = list(dict.fromkeys(entry.name for entry in results.benchmarks))
     return ask_about(results.model, exams, labels)
 
@@ -136,7 +124,7 @@ def outcome_words(entry: ResultEntry, labels: Labels) -> dict[str, str]:
     """Return the counts of the outcomes that occur, in words."""
     occurring = [o for o in entry.outcomes if entry.outcomes[o] or o in ("correct", "incorrect")]
     words = fmt.describe_outcomes(entry.outcomes, labels, cut_right=entry.cut_right)
-    ordered = [outcome for outcome in fmt.ALL_OUTCOMES if outcome in occurring]
+    ordered = [outcome for outcome in ALL_OUTCOMES if outcome in occurring]
     return dict(zip(ordered, words, strict=True))
 
 
@@ -147,7 +135,7 @@ def margin_of(metric: Metric) -> str:
     below, above = _margins(metric.value, metric.ci95)
     if max(below, above) > ASYMMETRY_RATIO * min(below, above):
         return ""
-    return f"± {(below + above) / 2:.1f}"
+    return f"±{NO_BREAK}{(below + above) / 2:.1f}"
 
 
 def _margins(value: float, ends: Sequence[float]) -> tuple[float, float]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keju.errors import Notice
 from keju.reporting.format import Labels, count
+from keju.reporting.page_numbers import page_percent
 from keju.results.schema import ResultEntry
 
 READERS_DIFFER = "differ"
@@ -15,6 +16,7 @@ _FILTERS = {
     "unread_replies": "unparsed",
     "ungraded_replies": "ungraded",
     "readers_apart": READERS_DIFFER,
+    "compare_unread": "unparsed",
 }
 """The replies that a warning is about, by the beginning of its code."""
 
@@ -36,22 +38,28 @@ def findings(entry: ResultEntry, labels: Labels) -> list[Finding]:
     if not entry.notices:
         return [Finding(text, "") for text in labels.warnings(entry)]
     return [
-        _finding(notice, warning, labels)
+        finding_of(notice, warning, labels)
         for notice, warning in zip(entry.notices, labels.warnings(entry), strict=True)
     ]
 
 
-def _finding(notice: Notice, warning: str, labels: Labels) -> Finding:
+def finding_of(notice: Notice, warning: str, labels: Labels) -> Finding:
+    """Return a warning as a short sentence; `warning` is its whole text."""
     prefix = next((code for code in _FILTERS if notice.code.startswith(code)), "")
     key = f"finding.{prefix}"
     if not prefix or not labels.get(key, ""):
-        return Finding(_capitalised(warning), "")
-    values = {
-        name: count(value) if isinstance(value, int) else value
-        for name, value in notice.values.items()
-    }
+        return Finding(capitalised(warning), "")
+    values = {name: _shown(name, value) for name, value in notice.values.items()}
     return Finding(labels(key, **values), _FILTERS[prefix], "", warning)
 
 
-def _capitalised(text: str) -> str:
+def _shown(name: str, value: Any) -> Any:
+    """Return a value of a notice as a page shows it."""
+    if name == "share":
+        return page_percent(value)
+    return count(value) if isinstance(value, int) else value
+
+
+def capitalised(text: str) -> str:
+    """Return a sentence that begins with a capital letter."""
     return text[:1].upper() + text[1:]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from keju.messages import Language
-from keju.reporting import answers
 from keju.reporting import format as fmt
+from keju.reporting import page_numbers
 from keju.reporting.format import Labels
 from keju.results.schema import SubsetRow
 from keju.types import Outcome
@@ -140,8 +140,8 @@ def make_environment(*packages: str) -> Environment:
     )
     environment.filters |= {
         "plain": plain, "bilingual": bilingual, "moment": moment, "breakable": breakable,
-        "percent": answers.page_percent, "interval": answers.page_interval,
-        "share": answers.page_share,
+        "percent": page_numbers.page_percent, "interval": page_numbers.page_interval,
+        "share": page_numbers.page_share,
         "published": fmt.published, "count": fmt.count, "shorten": fmt.shorten,
     }  # fmt: skip
     return environment

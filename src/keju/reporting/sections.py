@@ -16,6 +16,8 @@ from keju.reporting.row_tables import group_table, kind_table, subset_table
 from keju.results.schema import NO_GOLD, ResultEntry, Results, Timing, UsageTotals
 from keju.types import ALL_OUTCOMES
 
+DIGITS = 1
+"""The decimals of percentages on pages."""
 REFERENCE_STYLES = 3
 """The number of mark styles for published scores in the style sheet."""
 
@@ -128,8 +130,8 @@ def arms_of(results: Results, labels: Labels) -> dict[str, Any] | None:
     """Return the verdicts and tables of arms; difficulties have a curve instead."""
     from keju.reporting.arms import arm_table, pair_lines, pair_table
 
-    arms = arm_table(results, labels)
+    arms = arm_table(results, labels, DIGITS)
     if not arms.rows:
         return None
     lines = list(pair_lines(results, labels))
-    return {"lines": lines, "tables": [arms, pair_table(results, labels)]}
+    return {"lines": lines, "tables": [arms, pair_table(results, labels, DIGITS)]}

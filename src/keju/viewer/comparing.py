@@ -13,12 +13,14 @@ from starlette.responses import HTMLResponse
 from keju.reporting import format as fmt
 from keju.reporting.cases import choice_rows, reading_context
 from keju.reporting.diffing import diff_words
+from keju.reporting.findings import Finding
 from keju.reporting.format import Labels
 from keju.reporting.gallery import case_of
-from keju.reporting.pairs import answers, first_gains, first_losses, pairs_context
+from keju.reporting.pair_contexts import pairs_context
+from keju.reporting.pairs import answers, first_gains, first_losses
 from keju.results.compare import Compared, compare
 from keju.results.schema import ChangedQuestion, Comparison
-from keju.types import Record
+from keju.types import Notice, Record
 from keju.viewer.index import ExamArm
 from keju.viewer.pages import TEXT, ViewerPages
 from keju.viewer.run_index import IndexedRun
@@ -51,6 +53,10 @@ class ComparisonPages:
         context = pairs_context(compared_runs.comparisons if compared_runs else (), labels)
         for pair_context in context["pairs"]:
             pair: Comparison = pair_context["pair"]
+            pair_context["notices"] = [
+                finding._replace(href=_unread_path(pair, notice, finding, runs))
+                for notice, finding in zip(pair.notices, pair_context["notices"], strict=True)
+            ]
             pair_context["flips"] = [
                 (title, count, _rows(pair, select_flips(pair.flips, FLIPS_SHOWN), runs, labels))
                 for title, count, select_flips in (
@@ -65,6 +71,7 @@ class ComparisonPages:
             runs=[stored.name for stored in pages.run_index],
             chosen=[stored.name for stored in runs],
             choose=not comparable,
+            question=_question(context["pairs"], labels),
             **context,
             notices=[n.text(labels.language) for n in compared_runs.notices]
             if compared_runs
@@ -125,6 +132,26 @@ class ComparisonPages:
                 )
             ],
         )
+
+
+def _question(pair_contexts: Sequence[Any], labels: Labels) -> str:
+    """Return the question of the page; several pairs of runs have a plain title."""
+    sides = {(context["pair"].base, context["pair"].arm) for context in pair_contexts}
+    if len(sides) != 1:
+        return labels("view.compare")
+    ((base, arm),) = sides
+    return labels("page.is_better", arm=arm, base=base)
+
+
+def _unread_path(
+    pair: Comparison, notice: Notice, finding: Finding, runs: Sequence[IndexedRun]
+) -> str:
+    """Return the address of the replies that a warning is about; empty if it names no run."""
+    run, _, arm = str(notice.values.get("name", "")).partition(" · ")
+    if not finding.shown or run not in {stored.name for stored in runs}:
+        return ""
+    query = {"exam": ExamArm(pair.exam, arm).name, "outcome": finding.shown}
+    return f"/runs/{quote(run)}/samples?{urlencode(query)}"
 
 
 def _options(run: IndexedRun, record: Record, labels: Labels) -> list[tuple[str, str, bool, bool]]:

@@ -14,11 +14,9 @@ from keju.reporting.answers import (
     FindReplies,
     exam_answer,
     margin_of,
-    page_interval,
-    page_percent,
-    page_share,
 )
 from keju.reporting.format import Labels
+from keju.reporting.page_numbers import page_interval, page_percent, page_share
 from keju.results.comparability import settings_summary
 from keju.results.schema import Metric, ResultEntry, Results, SubsetRow
 from keju.stats.estimate import BoundedValues
