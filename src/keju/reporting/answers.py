@@ -100,7 +100,9 @@ def exam_answer(
         meaning=meaning_of(entry, labels),
         findings=[
             finding._replace(
-                href=find_replies(entry.name, entry.arm, finding.shown) if finding.shown else ""
+                href=find_replies(entry.name, entry.arm, finding.reply_filter)
+                if finding.reply_filter
+                else ""
             )
             for finding in findings(entry, labels)
         ],

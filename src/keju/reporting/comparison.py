@@ -75,18 +75,7 @@ def _context(compared_runs: Compared, texts: Sequence[list[Any]], labels: Labels
     """Return the template context in one language."""
     context = pairs_context(compared_runs.comparisons, labels, is_static=True)
     for pair_context, pair_texts in zip(context["pairs"], texts, strict=True):
-        pair, number = pair_context["pair"], pair_context["number"]
-        subsets = list(dict.fromkeys(flip.subset for flip, _ in pair_texts))
-        anchors: dict[str, str] = {}
-        cases = []
-        for place, (flip, sides) in enumerate(pair_texts):
-            anchor = "" if flip.subset in anchors else f"flip-{number}-{place}"
-            anchors.setdefault(flip.subset, f"#{anchor}")
-            case = _case(flip, (pair.base, pair.arm), sides, labels)
-            cases.append(case | {"anchor": anchor, "number": subsets.index(flip.subset)})
-        for row in pair_context["subsets"]:
-            row["href"] = anchors.get(row["name"], "")
-        pair_context |= {"cases": cases, "subset_options": subsets}
+        _add_cases(pair_context, pair_texts, labels)
     names = list(dict.fromkeys(name for p in compared_runs.comparisons for name in (p.base, p.arm)))
     title = labels("compare.title_several", names=labels("list_separator").join(names))
     if len(names) == 2:
@@ -100,6 +89,22 @@ def _context(compared_runs: Compared, texts: Sequence[list[Any]], labels: Labels
         "cases_in_sight": CASES_IN_SIGHT,
         "version": metadata.version("keju"),
     }
+
+
+def _add_cases(pair_context: dict[str, Any], pair_texts: list[Any], labels: Labels) -> None:
+    """Add the questions with both replies to the context of a pair, and link subsets to them."""
+    pair, number = pair_context["pair"], pair_context["number"]
+    subsets = list(dict.fromkeys(flip.subset for flip, _ in pair_texts))
+    anchors: dict[str, str] = {}
+    cases = []
+    for place, (flip, sides) in enumerate(pair_texts):
+        anchor = "" if flip.subset in anchors else f"flip-{number}-{place}"
+        anchors.setdefault(flip.subset, f"#{anchor}")
+        case = _case(flip, (pair.base, pair.arm), sides, labels)
+        cases.append(case | {"anchor": anchor, "number": subsets.index(flip.subset)})
+    for row in pair_context["subsets"]:
+        row["href"] = anchors.get(row["name"], "")
+    pair_context |= {"cases": cases, "subset_options": subsets}
 
 
 def _reply_pieces(pair: Comparison) -> Iterator[tuple[ChangedQuestion, Any]]:

@@ -25,7 +25,7 @@ class Finding(NamedTuple):
     """A warning in one sentence."""
 
     text: str
-    shown: str
+    reply_filter: str
     """The outcome of the replies that it is about, or `READERS_DIFFER`; may be empty."""
     href: str = ""
     """The address of these replies; the page sets it."""
@@ -49,11 +49,11 @@ def finding_of(notice: Notice, warning: str, labels: Labels) -> Finding:
     key = f"finding.{prefix}"
     if not prefix or not labels.get(key, ""):
         return Finding(capitalised(warning), "")
-    values = {name: _shown(name, value) for name, value in notice.values.items()}
+    values = {name: _page_value(name, value) for name, value in notice.values.items()}
     return Finding(labels(key, **values), _FILTERS[prefix], "", warning)
 
 
-def _shown(name: str, value: Any) -> Any:
+def _page_value(name: str, value: Any) -> Any:
     """Return a value of a notice as a page shows it."""
     if name == "share":
         return page_percent(value)

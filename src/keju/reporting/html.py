@@ -222,12 +222,12 @@ class _AnswerLists:
         """Return the addresses of the first failures of an entry's subsets."""
         return self._links.get(entry.name, {}) if self.is_primary(entry) else {}
 
-    def find(self, exam: str, _arm: str, shown: str) -> str:
+    def find(self, exam: str, _arm: str, reply_filter: str) -> str:
         """Return the address of the replies with an outcome; empty if the page lists none."""
-        if shown == READERS_DIFFER:
+        if reply_filter == READERS_DIFFER:
             return "#disagreements" if self._has_disagreements else ""
         addresses = {pair: f"#only-{number}" for number, pair in enumerate(self._shown_outcomes)}
-        return addresses.get((exam, shown), "")
+        return addresses.get((exam, reply_filter), "")
 
     def context(self) -> dict[str, Any]:
         """Return the lists of failures and successes with their filters."""

@@ -65,20 +65,20 @@ class HomeTable(NamedTuple):
     columns: list[HomeColumn]
     live: list[HomeRow]
     full: list[HomeRow]
-    few: list[HomeRow]
+    partial: list[HomeRow]
     """Runs with only some of the questions."""
 
 
 def home_table(run_summaries: Sequence[RunSummary], labels: Labels, query: str = "") -> HomeTable:
     """Return the runs whose name, model or settings contain the words of `query`."""
     columns = _columns(run_summaries, labels)
-    most: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for run_summary in run_summaries:
         exam = run_summary.part.exam
-        most[exam] = max(most.get(exam, 0), run_summary.answered)
+        largest[exam] = max(largest.get(exam, 0), run_summary.answered)
     differing = _differing_words(run_summaries, labels)
     rows = [
-        _row(summaries, list(columns), most, differing, labels)
+        _row(summaries, list(columns), largest, differing, labels)
         for summaries in _by_run(run_summaries).values()
     ]
     words = query.casefold().split()
@@ -100,7 +100,7 @@ def _by_run(run_summaries: Iterable[RunSummary]) -> dict[str, list[RunSummary]]:
 
 
 def _columns(run_summaries: Sequence[RunSummary], labels: Labels) -> dict[_Column, HomeColumn]:
-    """Return the columns; those of an exam stand together, the most used exam first."""
+    """Return the columns: by exam, the most used exam first."""
     uses: dict[_Column, int] = {}
     exam_uses: dict[str, int] = {}
     for run_summary in run_summaries:
@@ -151,7 +151,7 @@ def _differing_words(
 def _row(
     summaries: Sequence[RunSummary],
     columns: Sequence[_Column],
-    most: Mapping[str, int],
+    largest: Mapping[str, int],
     differing: Mapping[tuple[str, str], str],
     labels: Labels,
 ) -> HomeRow:
@@ -180,13 +180,13 @@ def _row(
         cost_value=cost_value,
         answered=sum(g.answered for g in summaries),
         total=sum(g.total for g in summaries),
-        is_full=any(_is_full(g, most) for g in summaries),
+        is_full=any(_is_full(g, largest) for g in summaries),
     )
 
 
-def _is_full(run_summary: RunSummary, most: Mapping[str, int]) -> bool:
+def _is_full(run_summary: RunSummary, largest: Mapping[str, int]) -> bool:
     """Return whether a run has nearly as many replies of an exam as any run."""
-    return run_summary.answered >= FULL_SHARE * most[run_summary.part.exam]
+    return run_summary.answered >= FULL_SHARE * largest[run_summary.part.exam]
 
 
 def _cost(summaries: Sequence[RunSummary], labels: Labels) -> tuple[str, float]:

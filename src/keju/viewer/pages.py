@@ -162,7 +162,6 @@ class ViewerPages:
         if not wait and any(run_summary.entry is None for run_summary in summaries):
             stored.wait_for_questions()
         tables = list(self._subset_tables(stored, summaries, labels, wait=wait))
-        results = stored.results
         return self.page(
             request,
             "run.html.j2",
@@ -179,9 +178,7 @@ class ViewerPages:
             subsets=tables,
             waiting=not tables and any(g.answered for g in summaries),
             has_arms=len(stored.arms) > 1,
-            curves=sections.curves_of(results, labels) if results else [],
-            arms=sections.arms_of(results, labels) if results else None,
-            settings=list(main_settings(stored.manifest, results, labels)) if results else [],
+            **_result_sections(stored, labels),
             **self._live_context(stored, summaries, labels),
         )
 
@@ -334,21 +331,14 @@ class ViewerPages:
         matches, _ = self._cached_matches(stored, selection, has_left)
         numbers = matches.numbers
         position = numbers.index(number) + 1 if number in numbers else 0
-        neighbour_numbers = [
-            numbers[place] if position and 0 <= place < len(numbers) else -1
-            for place in (position - 2, position)
-        ]
-        neighbours = iter(stored.index.records([n for n in neighbour_numbers if n >= 0]))
-        previous, following = (
-            sample_path(stored, next(neighbours), selection) if n >= 0 else ""
-            for n in neighbour_numbers
-        )
+        previous, following = _neighbour_paths(stored, selection, numbers, position)
         questions = stored.questions()
         current_question = questions.find_question(record)
         sample = current_question.sample if current_question else None
         case = case_of(record, sample, sample.subset if sample else "", labels, limit=TEXT)
         context = case_context(case, labels) | {"reply_folded": 0, "anchor": ""}
         context["others"] = [(r.reader, reading_context(r, labels)) for r in record.readings[1:]]
+        problem = questions.problem
         return self.page(
             request,
             "sample.html.j2",
@@ -361,9 +351,7 @@ class ViewerPages:
             position=position,
             total=len(numbers),
             prompt=prompt_turns(current_question) if current_question else None,
-            no_prompt=questions.problem.text(labels.language)
-            if questions.problem
-            else labels("question_missing"),
+            no_prompt=problem.text(labels.language) if problem else labels("question_missing"),
             as_recorded=current_question is not None and current_question.as_recorded,
             facts=list(reply_facts(record, labels)),
             others=list(other_runs(self.run_index, stored, record)),
@@ -385,6 +373,20 @@ class ViewerPages:
         return number, stored.index.records([number])[0]
 
 
+def _neighbour_paths(
+    stored: IndexedRun, selection: ReplySelection, numbers: Sequence[int], position: int
+) -> list[str]:
+    """Return the addresses of the replies before and after a position; empty where none is."""
+    places = (position - 2, position) if position else ()
+    neighbour_numbers = [numbers[n] if 0 <= n < len(numbers) else -1 for n in places]
+    neighbours = iter(stored.index.records([n for n in neighbour_numbers if n >= 0]))
+    paths = [
+        sample_path(stored, next(neighbours), selection) if n >= 0 else ""
+        for n in neighbour_numbers
+    ]
+    return paths or ["", ""]
+
+
 def _read_ahead(stored: IndexedRun) -> None:
     """Load the data that the next page may need; errors are reported by the next page."""
     with suppress(KejuError):
@@ -400,14 +402,26 @@ def _question(stored: IndexedRun, labels: Labels) -> str:
     return ask_about(manifest.model, exams, labels)
 
 
+def _result_sections(stored: IndexedRun, labels: Labels) -> dict[str, Any]:
+    """Return the parts of a run's page that need its results."""
+    results = stored.results
+    if results is None:
+        return {"curves": [], "arms": None, "settings": []}
+    return {
+        "curves": sections.curves_of(results, labels),
+        "arms": sections.arms_of(results, labels),
+        "settings": list(main_settings(stored.manifest, results, labels)),
+    }
+
+
 def _reply_finder(stored: IndexedRun) -> FindReplies:
     """Return the function that gives the address of replies with an outcome."""
 
-    def find(exam: str, arm: str, shown: str) -> str:
+    def find(exam: str, arm: str, reply_filter: str) -> str:
         name = ExamArm(exam, arm).name
-        if shown == READERS_DIFFER:
+        if reply_filter == READERS_DIFFER:
             return _replies_path(stored, ReplySelection(exam=name, readers="differ"))
-        return _replies_path(stored, ReplySelection(exam=name, outcome=cast(Outcome, shown)))
+        return _replies_path(stored, ReplySelection(exam=name, outcome=cast(Outcome, reply_filter)))
 
     return find
 

@@ -59,7 +59,7 @@ class RunSummary(NamedTuple):
     exam_settings: Mapping[str, Any] = MappingProxyType({})
     """The settings and questions of the exam, as far as the manifest contains them."""
     entries: tuple[ResultEntry, ...] = ()
-    """The entry for each reader, that of the headline first."""
+    """The entry for each reader; the first one gives the headline."""
 
     @property
     def is_ranked(self) -> bool:
@@ -117,38 +117,48 @@ def _summaries_of_results(
 
 def _summaries_so_far(stored: IndexedRun, labels: Labels) -> Iterable[RunSummary]:
     """Yield summaries from the journal: plain means over questions, scored by the first reader."""
-    manifest, state = stored.manifest, stored.state
-    exams = {exam.name: exam for exam in manifest.benchmarks}
     counts = kinds_by_part(stored.index.counts())
-    parts = list(counts) or [ExamArm(name) for name in exams]
+    parts = list(counts) or [ExamArm(exam.name) for exam in stored.manifest.benchmarks]
     for part in parts[:MOST_PARTS]:
-        kinds = counts.get(part, Counter())
-        metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
-        exam = exams.get(part.exam)
-        protocol = f"{exam.protocol.name}@{exam.protocol.version}" if exam else ""
-        reader = next(iter(exam.readers), "") if exam else ""
-        answered = sum(outcomes.values())
-        total = max(answered, total_of(stored, part))
-        # A damaged or cut journal has fewer replies than the manifest says.
-        is_incomplete = state == "complete" and answered < total and not manifest.stopped
-        has_value = metric.value is not None or metric.bounds is not None
-        yield RunSummary(
-            run=stored.name,
-            model=manifest.model,
-            created=manifest.created,
-            state="incomplete" if is_incomplete else state,
-            part=part,
-            group=(part.exam, protocol, reader, "accuracy"),
-            figure=page_share(metric.value, metric.bounds) if has_value else labels("no_answers"),
-            margin=margin_of(metric),
-            title=labels("view.so_far") if has_value else "",
-            note="",
-            row=_row(part.name, metric, outcomes, count_correct_truncated(kinds)),
-            answered=answered,
-            total=total,
-            final=False,
-            exam_settings=settings_of(stored, part),
-        )
+        yield _summary_so_far(stored, part, counts.get(part, Counter()), labels)
+
+
+def _summary_so_far(
+    stored: IndexedRun, part: ExamArm, kinds: Counter[ReplyKind], labels: Labels
+) -> RunSummary:
+    manifest, state = stored.manifest, stored.state
+    metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
+    answered = sum(outcomes.values())
+    total = max(answered, total_of(stored, part))
+    # A damaged or cut journal has fewer replies than the manifest says.
+    is_incomplete = state == "complete" and answered < total and not manifest.stopped
+    has_value = metric.value is not None or metric.bounds is not None
+    return RunSummary(
+        run=stored.name,
+        model=manifest.model,
+        created=manifest.created,
+        state="incomplete" if is_incomplete else state,
+        part=part,
+        group=(part.exam, *_protocol_and_reader(stored, part), "accuracy"),
+        figure=page_share(metric.value, metric.bounds) if has_value else labels("no_answers"),
+        margin=margin_of(metric),
+        title=labels("view.so_far") if has_value else "",
+        note="",
+        row=_row(part.name, metric, outcomes, count_correct_truncated(kinds)),
+        answered=answered,
+        total=total,
+        final=False,
+        exam_settings=settings_of(stored, part),
+    )
+
+
+def _protocol_and_reader(stored: IndexedRun, part: ExamArm) -> tuple[str, str]:
+    """Return the protocol and the first reader of an exam, as the manifest has them."""
+    for exam in stored.manifest.benchmarks:
+        if exam.name == part.exam:
+            protocol = f"{exam.protocol.name}@{exam.protocol.version}"
+            return protocol, next(iter(exam.readers), "")
+    return "", ""
 
 
 def _figure(headline: fmt.Headline, metric: Metric) -> str:
