@@ -64,6 +64,28 @@ def remove_cut_letter(text: str) -> str:
     return before if is_loop else text
 
 
+# `\n\]`, `$$`, ` ∎`: the end of a displayed formula or of a proof.
+_DISPLAY_END = lazy_pattern(r"\s*(?:\\\]|\$\$|[∎□■])\s*\Z")
+
+
+def remove_display(text: str) -> str:
+    """Return a text without the signs around a last displayed formula of several lines."""
+    if text.rstrip()[-1:] not in _DISPLAY_SIGNS:
+        return text
+    end = _DISPLAY_END.search(text, max(0, len(text) - _LONGEST_DISPLAY_END))
+    if end is None:
+        return text
+    body, sign = text[: end.start()], end[0].strip()
+    opening = {"\\]": "\\[", "$$": "$$"}.get(sign)
+    if opening is None:
+        return body
+    begin = body.rfind(opening)
+    is_display = begin >= 0 and body[begin + 2 :].lstrip(" ")[:1] == "\n" and "\\boxed" not in body
+    return body[:begin] + body[begin + 2 :] if is_display else text
+
+
+_LONGEST_DISPLAY_END = 12
+_DISPLAY_SIGNS = frozenset("]$∎□■")
 # `🎉`, `😊`: pictures without a meaning for the answer. Ticks and crosses have a meaning.
 _PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
     map(chr, (*range(0x2600, 0x2611), *range(0x2612, 0x2700), *range(0x1F000, 0x1FB00)))

@@ -180,13 +180,17 @@ def _is_wrong(clause: str, requested_words: frozenset[str], *, is_direct: bool) 
     )
 
 
+# `the second most abundant`, `nearly `: words before a property that another option has.
+_NOT_THE_FIRST = lazy_pattern(
+    r"\b(?:second|third|fourth|next|almost|nearly|less|least)\b", re.IGNORECASE
+)
 # `is `, `has `: the verb before a description of an option.
 _IS_A = lazy_pattern(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
 
 
 def _contains_requested_words(clause: str, words: frozenset[str]) -> bool:
     """Whether a clause contains all requested words: ``This statement is sarcastic``."""
-    if not words or not _IS_A.search(clause):
+    if not words or not _IS_A.search(clause) or _NOT_THE_FIRST.search(clause):
         return False
     return words <= set(LONG_WORD.findall(clause.lower()))
 

@@ -229,6 +229,21 @@ _ASKED = lazy_pattern(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或
 # `Bob says `, before reported speech: `Bob says Amy lies`.
 _SAID_BY = lazy_pattern(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
 _CONDITION = load_pattern("condition")
+_DOUBTFUL = load_pattern("doubtful_before_phrase")
+# `Although it was `: the main clause follows.
+_CONCESSION = lazy_pattern(
+    r"\b(?:while|although|though|despite|whereas)\b[^,]*\Z|虽然[^,，]*\Z", re.IGNORECASE
+)
+# ` and you `: another clause begins.
+_NEW_SUBJECT = lazy_pattern(r"\b(?:and|so) (?:you|he|she|it|we|they|so|therefore|thus)\b")
+# `, rather than Ann, `: before a phrase, which is then about something else.
+_REPLACED = lazy_pattern(r"\b(?:rather than|instead of)\b|而不是|而非", re.IGNORECASE)
+# ` by the heater, not by Ann`, ` would be a stretch`: after a phrase.
+_REPLACED_AFTER = lazy_pattern(
+    r"[^.;:]{0,60},? (?:not|rather than|instead of) (?:by|because of|due to)\b"
+    r"|[^.,;:]{0,30}\bwould be (?:a stretch|wrong|an? \w+ mistake|a mistake|going too far)\b",
+    re.IGNORECASE,
+)
 
 
 def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
@@ -244,17 +259,35 @@ def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str |
                 continue
             if _CONDITION.match(sentence, match.end()):
                 continue
-            is_denied = denied and (
+            is_denied = (
                 _NEGATION.search(before)
                 or _IS_FALSE.match(sentence, match.end())
                 or _BUT_NOT.search(sentence, match.end())
             )
-            candidates.append((match.end(), -match.start(), denied if is_denied else affirmed))
+            if not (is_denied and denied) and _is_doubtful(sentence, match, before):
+                value = ""
+            else:
+                value = denied if is_denied and denied else affirmed
+            candidates.append((match.end(), -match.start(), value))
     return (
         max(candidates)[2]
         if candidates and (ended or max(candidates)[0] == len(sentence))
         else None
     )
+
+
+def _is_doubtful(sentence: str, phrase: re.Match[str], before: str) -> bool:
+    """Whether other words may turn the meaning of a phrase: ``Few people would say that``.
+
+    A phrase that contains a denial itself is only checked for its circumstances.
+    """
+    if _CONCESSION.search(before) or _REPLACED.search(sentence, 0, phrase.start()):
+        return True
+    if _REPLACED_AFTER.match(sentence, phrase.end()):
+        return True
+    clause = before[max(map(before.rfind, ",;:—，；：")) + 1 :]
+    clause = _NEW_SUBJECT.split(clause)[-1]
+    return _DOUBTFUL.search(clause) is not None
 
 
 def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | None:

@@ -85,15 +85,21 @@ YES_NO = Verdict(
         r"|were)\b(?: (?!from)\w+){0,3}? (?:to|at|on|where)\b(?: \w+){0,2}? (?:start|starting"
         r"|origin|original|started|began)\b": ("Yes", "No"),
         r"\b(?:steps?|units?|away) from\b[^,.]*\b(?:start\w*|origin|began)\b": "No",
+        r"\b(?:left|right|north|south|east|west|ahead|behind|front|short) of (?:the |your |where )"
+        r"(?:\w+ )?(?:start\w*|origin|began)\b": "No",
         r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
+        r"\bdiffers from\b[^,.]*\b(?:start\w*|origin)\b": "No",
+        r"\bcoincides with\b[^,.]*\b(?:start\w*|origin)\b"
+        r"|\b[Nn]et displacement\b[^,.;]{0,12}(?:\b0|\bzero)\b": "Yes",
         # whether a person tells the truth
+        r"\b(?:doesn[’']t|does not|isn[’']t|is not) (?:lie|lying|a liar)\b": "Yes",
         r"\b(?:lying|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话"
         r"|不(?:是)?说真话": ("No", "Yes"),
         r"\b(?:tells?|telling|told|speak(?:s|ing)?) the truth\b|\btruthful\b|(?<![没不有])(?:说"
         r"|讲)的?(?:是)?(?:真话|实话)": ("Yes", "No"),
         # whether something is the cause
-        r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b"
-        r"|(?:\bnot|n[’']t)\b(?:(?!\bbut\b)[^,.;]){0,60}\b(?:intentionally|deliberately"
+        r"(?:\bnot|n[’']t)\b[^,.:;]{0,60}\bbecause of\b"
+        r"|(?:\bnot|n[’']t)\b(?:(?!\bbut\b)[^,.;:]){0,60}\b(?:intentionally|deliberately"
         r"|on purpose)\b"
         r"|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
         r"(?<!\bthe )\b(?:caus(?:e|ed|ing)|intentional(?:ly)?|deliberate(?:ly)?|on purpose)\b"
@@ -142,12 +148,13 @@ VALID = Verdict(
         r"|\bnon sequitur\b": "invalid",
         r"\bvalid\b": ("valid", "invalid"),
         r"\binvalid\b": ("invalid", "valid"),
-        r"\bcannot be (?:\w+ly )?inferred\b": "invalid",
+        r"\bcannot be (?:\w+ly )?inferred\b|\bnot (?:\w+ly )?entailed\b": "invalid",
         r"\b(?:argument|inference|deduction|reasoning) (?:\w+ )?fails\b"
         r"|\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
         r"(?:不|并非|不是|不具|不能(?:算|说|称))(?:\w{0,6})有效|无效|不成立|(?:不能|无法"
         r"|推不)(?:必然)?(?:推|得)?出": "invalid",
-        r"\b(?:conclusion|it) (?:\w+ )?follows (?:\w+ly )?from\b": "valid",
+        r"\b(?:conclusion|it) (?:\w+ )?follows (?:(?:\w+ly )?from\b"
+        r"|(?:logically|necessarily|deductively)\b)": "valid",
         r"(?<![不无])(?:演绎|逻辑上?)有效|论证是?(?:演绎)?有效|是有效的|(?<!不)(?:能够?"
         r"|可以)推出": "valid",
     },
