@@ -165,13 +165,13 @@ class _Task(NamedTuple):
     """The manifest of the run to resume."""
     jobs: list[Job]
     model: Model
-    stage: JudgeStage | None
+    stage: GradingStage | None
     earlier_judge: JudgeConfig | None
     """The judge that graded the stored run and is not asked again: its verdicts stay valid."""
     notices: list[Notice]
 
     @property
-    def asked_stage(self) -> JudgeStage | None:
+    def asked_stage(self) -> GradingStage | None:
         """The judge's stage if a judge grades the replies of this session."""
         return self.stage if self.earlier_judge is None else None
 

@@ -276,7 +276,7 @@ def _sampling_notices(job: ExamScores, entry: ResultEntry) -> Iterator[Notice]:
 
 
 def _with_judgement(
-    entry: ResultEntry, job: ExamScores, place: int, stage: JudgeStage
+    entry: ResultEntry, job: ExamScores, place: int, stage: GradingStage
 ) -> ResultEntry:
     """Return an entry with what the judge says about its grades."""
     deff = entry.metrics["accuracy"].deff
