@@ -253,7 +253,8 @@ class _Session:
         if stage is None:
             return stop
         log = self.manifest if is_complete and self.task.asked_stage is not None else None
-        judge_stop = _run_stage(partial(stage.grade, self.folder, log, display=self.display))
+        grade = partial(stage.grade, self.folder, log, runs_programs=is_complete)
+        judge_stop = _run_stage(partial(grade, display=self.display))
         return stop or judge_stop
 
     def summarise(self, stop: KejuError | None) -> Results:

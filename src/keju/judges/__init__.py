@@ -36,8 +36,13 @@ class GradingStage(Protocol):
         *,
         display: Display | None = None,
         strict: bool = False,
+        runs_programs: bool = False,
     ) -> KejuError | None:
-        """Grade the answers so far; return the error that stopped this early, if any."""
+        """Grade the answers so far; return the error that stopped this early, if any.
+
+        Without a `manifest` only stored verdicts count; with `runs_programs` missing verdicts on
+        programs are made even so.
+        """
 
     def judgement(self, job: ExamScores, reader: int, deff: float = 1.0) -> Judgement | None:
         """Return the facts about an exam's judges under a reader; None if it has no judge."""

@@ -51,7 +51,8 @@ def score_run(
     several = bool(readers and len(readers) > 1)
     reread = _reread_run(run, jobs, several=several, match_keys=not changed)
     if stage is not None:
-        stage.grade(run.folder, None, display=programs.display if programs is not None else None)
+        display = programs.display if programs is not None else None
+        stage.grade(run.folder, None, display=display, runs_programs=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     entries = [

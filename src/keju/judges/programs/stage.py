@@ -117,6 +117,7 @@ class ProgramStage:
         *,
         display: Display | None = None,
         strict: bool = False,
+        runs_programs: bool = False,
     ) -> KejuError | None:
         """Run the programs without a stored verdict, store their verdicts and enter all of them.
 
@@ -124,7 +125,7 @@ class ProgramStage:
         """
         recall_verdicts(folder, self._verdicts)
         try:
-            missing = self._missing()
+            missing = self._missing() if manifest is not None or runs_programs else {}
             if missing and is_fetched(folder):
                 self._run(missing, lambda _: None, display)
             elif missing:

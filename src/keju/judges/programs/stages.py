@@ -45,10 +45,14 @@ class GradingStages:
         *,
         display: Display | None = None,
         strict: bool = False,
+        runs_programs: bool = False,
     ) -> KejuError | None:
         """Grade the answers so far; return the first error that stopped a stage early."""
         errors = [
-            stage.grade(folder, manifest, display=display, strict=strict) for stage in self._stages
+            stage.grade(
+                folder, manifest, display=display, strict=strict, runs_programs=runs_programs
+            )
+            for stage in self._stages
         ]
         return next((error for error in errors if error is not None), None)
 
