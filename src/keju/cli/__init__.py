@@ -193,7 +193,7 @@ def _dispatch(words: list[str]) -> int:
 def _select_form(words: list[str]) -> list[str]:
     """Return the words of the command that a flag selects: ``diff A B`` for ``compare --why A B``.
 
-    The help of a command lists its forms, and ``keju compare --why --help`` shows the help of one form.
+    The help of a command lists its forms. ``keju compare --why --help`` shows the help of a form.
     """
     options = words[: words.index("--")] if "--" in words else words
     for (command, flag), other_command in FORMS.items():

@@ -51,6 +51,7 @@ def evaluate(
     dry_run: bool,
     no_report: bool,
     quiet: bool,
+    verbose: bool,
     tools: list[str] | None,
     subset: list[str] | None,
     few_shot: int | None,
@@ -106,7 +107,7 @@ def evaluate(
     from keju.task import run_exams
 
     finished = run_exams(task, display=make_display(quiet=quiet), report=not no_report)
-    return session_output(finished, lambda: print_next_steps(finished))
+    return session_output(finished, lambda: print_next_steps(finished), verbose=verbose)
 
 
 def _arms_with_and_without(tools: list[str]) -> list[dict[str, Any]]:
