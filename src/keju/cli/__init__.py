@@ -262,8 +262,8 @@ def _find_command(word: str, commands: Mapping[str, Any], group: str = "") -> An
     if word.startswith("-"):
         example = f"{group}{next(iter(commands))}"
         raise UsageError("cli_command_expected", flag=word, example=example)
-    if not group and (example := OTHER_WORDS.get(word.casefold())):
-        raise UsageError("cli_other_command", command=word, example=f"keju {example}")
+    if not group and (usual_command := OTHER_WORDS.get(word.casefold())):
+        raise UsageError("cli_other_command", command=word, example=f"keju {usual_command}")
     candidates = [*commands, *(() if group else (VERSION_FLAG,))]
     hint = did_you_mean(word, candidates)
     raise UsageError("cli_unknown_command", command=group + word, group=group, hint=hint)

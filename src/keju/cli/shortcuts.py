@@ -18,7 +18,7 @@ def apply_shortcuts(
     config: str | None,
     overrides: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Return the settings with those of the short flags."""
+    """Return the settings, including the values of the short flags."""
     from keju.config.load import merge
 
     if run_name is not None:

@@ -70,7 +70,7 @@ class MisnamedColumn(NamedTuple):
 
 
 class ColumnReading(NamedTuple):
-    """What the columns of a table are read as."""
+    """The meaning of the columns of a table."""
 
     names: Mapping[str, str]
     """The documented name of each column that has another one."""
