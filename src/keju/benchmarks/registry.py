@@ -108,6 +108,10 @@ def _suggest(name: str) -> str:
     exam, colon, subset = name.partition(":")
     if colon and exam in known_names:
         return TranslatableText("benchmark_subset", exam=exam, subset=subset)
+    if longer_name := next(
+        (n for n in known_names if n.startswith((f"{name}_", f"{name}-"))), None
+    ):
+        return TranslatableText("benchmark_not_same", name=name, other=longer_name)
     if hint := near_hint(name, known_names):
         return hint
     for exam_name in BUILT_IN:
