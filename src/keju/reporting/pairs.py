@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from keju.messages import field_word, format_p, value_word
-from keju.reporting.format import UNKNOWN, Labels, count
+from keju.reporting.format import UNKNOWN, Labels, count, decimals
 from keju.results.gate_rows import GateRow
 from keju.results.schema import (
     SIGNIFICANT,
@@ -56,17 +56,20 @@ def field_values(mismatch: Mismatch, labels: Labels) -> tuple[str, str]:
 
 def points(value: float | None) -> str:
     """Format a difference in percentage points: ``+6.94``."""
-    return UNKNOWN if value is None else f"{100 * value:+.2f}"
+    return UNKNOWN if value is None else f"{100 * value:+.{decimals()}f}"
 
 
 def point_ends(ends: Ends | None) -> str:
     """Format the interval of a difference in percentage points: ``+3.56 … +10.30``."""
-    return UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
+    if ends is None:
+        return UNKNOWN
+    low, high = (f"{100 * end:+.{decimals()}f}" for end in ends)
+    return f"{low} … {high}"
 
 
 def detectable_points(pair: Comparison | SubsetChange) -> str:
     """Return the smallest difference that the questions could detect, in percentage points."""
-    return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.2f}"
+    return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.{decimals()}f}"
 
 
 def p_value(value: float | None) -> str:

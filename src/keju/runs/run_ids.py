@@ -1,8 +1,8 @@
 """The ids of runs that the user did not name, and the run that the same command continues.
 
-An id names the exams and the model: ``bbh-qwen-7b-bf16``. The same command continues its own
+An id names the exams and the model: ``quiz-qwen-7b``. The same command continues its own
 unfinished run. If that run is complete, is in use by another process, or has other settings, the
-next free id with a number is taken: ``bbh-qwen-7b-bf16-2``.
+next free id with a number is taken: ``quiz-qwen-7b-2``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FREE_SETTINGS: Final = frozenset(
 
 
 def make_run_id(model: str, datasets: list[str]) -> str:
-    """Return a short id that names the exams and the model: ``bbh-qwen-7b-bf16``."""
+    """Return a short id that names the exams and the model: ``quiz-qwen-7b``."""
     exams = datasets[:EXAMS_NAMED]
     if len(datasets) > EXAMS_NAMED:
         exams = [*datasets[: EXAMS_NAMED - 1], f"{len(datasets) - EXAMS_NAMED + 1}-more"]

@@ -189,7 +189,7 @@ def _find_list_column(unread: Sequence[str]) -> list[MisnamedColumn]:
 
 
 def _find_answer_column(unread: Sequence[str]) -> list[MisnamedColumn]:
-    """Return the column whose name is similar to that of the right answer."""
+    """Return the column whose name is similar to the column of the right answer."""
     return [
         MisnamedColumn(column, close_name)
         for column in unread
