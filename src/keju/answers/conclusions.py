@@ -119,9 +119,9 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     label, passage = ("", "") if form.is_cut else _find_conclusion(parts, sample, form)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
-    if not parts or not may_call_right(tail, sample):
+    if label is None and not (sample.asks_for_wrong and _judges_all(parts, sample)):
         return Conclusion()
-    if label is None and not _judges_all(parts, sample):
+    if not parts or not may_call_right(tail, sample):
         return Conclusion()
     return _find_discussed_option(parts, sample, ended=form.is_complete)
 
@@ -164,8 +164,7 @@ def _judges_all(parts: Sequence[Sentence], sample: Sample) -> bool:
     """Whether a reply calls each option right or wrong, and the requested one alone."""
     verdicts = collect_verdicts(parts, sample)
     return (
-        sample.asks_for_wrong
-        and len(verdicts.wrong_labels) == 1
+        len(verdicts.wrong_labels) == 1
         and not verdicts.right_labels & verdicts.wrong_labels
         and verdicts.right_labels | verdicts.wrong_labels == set(sample.labels)
     )

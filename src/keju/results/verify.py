@@ -162,15 +162,14 @@ def _grade_rows(
     names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
     job = ExamScores(exam, Sampling(), readers, model="")
-    rows = []
+    rows: list[GradedRow] = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
         recorded_sample = exam.as_recorded(sample, row, gold=True)
         reply = recorded_reply(row, check.letter)
         graded = recorded_sample if check.recorded_gold else sample
-        readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
-        job.enter_readings(index, reply, (), readings)
-        by_reader = {reading.reader: reading for reading in readings}
+        by_reader = {reader.name: exam.grade(reply, graded, reader) for reader in readers}
+        job.enter_readings(index, reply, (), tuple(by_reader.values()))
         rows.append(GradedRow(row, sample, recorded_sample, by_reader))
     entry = entries_of(job)[0]
     return GradedRecording(
