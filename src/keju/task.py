@@ -65,7 +65,7 @@ from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread
 
 if TYPE_CHECKING:
     from keju.engine.queue import StoppingRule
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
 
@@ -192,13 +192,13 @@ class _Task(NamedTuple):
     """The manifest of the run to resume."""
     jobs: list[Job]
     model: Model
-    stage: JudgeStage | None
+    stage: GradingStage | None
     earlier_judge: JudgeConfig | None
     """The judge that graded the stored run and is not asked again: its verdicts stay valid."""
     notices: list[Notice]
 
     @property
-    def asked_stage(self) -> JudgeStage | None:
+    def asked_stage(self) -> GradingStage | None:
         """The judge's stage if a judge grades the replies of this session."""
         return self.stage if self.earlier_judge is None else None
 
@@ -280,7 +280,8 @@ class _Session:
         if stage is None:
             return stop
         log = self.manifest if is_complete and self.task.asked_stage is not None else None
-        judge_stop = _run_stage(partial(stage.grade, self.folder, log, display=self.display))
+        grade = partial(stage.grade, self.folder, log, runs_programs=is_complete)
+        judge_stop = _run_stage(partial(grade, display=self.display))
         return stop or judge_stop
 
     def summarise(self, stop: KejuError | None) -> Results:
@@ -439,7 +440,7 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 
 def _make_stopping_rule(
-    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
+    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
 ) -> StoppingRule | None:
     """Return the stopping rule of the task, or None."""
     if not config.stops_early:

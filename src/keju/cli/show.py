@@ -47,6 +47,9 @@ ANSWER_WIDTH = 40
     "keju show mmlu_pro --subset 'computer science' --json",
     "keju show tuesday",
     "keju show runs/tuesday --sample bbh_snarks_3",
+    "keju show bbh --lengths",
+    "keju show ceval --prompts -o lib_prompt",
+    forms="lengths prompts",
     sets="protocol dataset_args data_dir seed",
 )
 def show(
@@ -66,6 +69,7 @@ def show(
     if sample_id is not None:
         return show_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
+    from keju.config.load import runs_folder
     from keju.messages import current_language
     from keju.reporting.format import Labels, printable
 
@@ -76,6 +80,9 @@ def show(
                 raise UsageError("cli_show_needs_sample", name=name, id=first_id)
             return show_run(run, arm)
         _refuse_unknown(name, work_dir)
+    elif _find_run(name, work_dir) is not None:
+        command_line = f"keju show {shlex.quote(str(runs_folder(work_dir) / name))}"
+        remark(label_text("show.exam_wins", name=name, command=command_line))
     exam = load_exam(name, **settings)
     if subset is not None:  # the benchmark may have another name for it
         subset = registry.get(name).subset_name(subset) or subset
