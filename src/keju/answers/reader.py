@@ -207,3 +207,71 @@ class InspectChoiceReader(Reader):
         if len(matched_labels) == 1 and matched_labels[0] in tuple(sample.labels):
             return Answer(matched_labels[0], "strict")
         return Answer(reason="invalid_label")
+
+
+class LabelReader(Reader):
+    """Takes the label that was chosen by its probability; of a written reply its first capital."""
+
+    about = "about_reader_label"
+    marked = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        capital = next((letter for letter in text if letter.isupper()), "")
+        if capital and capital in sample.labels:
+            return Answer(capital, "strict")
+        return Answer(reason="invalid_label" if capital else "no_marker")
+
+
+# `Answer: B`, `answer : $B$`; the letter is group 1.
+_SIMPLE_EVALS = lazy_pattern(r"(?i)Answer[ \t]*+:[ \t]*+\$?([A-D])")
+# `Answer` before a colon, in any case, with any white space between them.
+_SIMPLE_EVALS_WORDS = tuple(
+    lazy_pattern(rf"(?i){word}[ \t]*+([A-D]|[أ-د]|[অ]|[ব]|[ড]|[ঢ]|[Ａ]|[Ｂ]|[Ｃ]|[Ｄ])")
+    for word in (
+        r"Answer\s*+:", "Answer\\s*+:" + "\u200b" * 6, r"উত্তর\s*+:", r"उत्तर\s*+:",
+        "উত্তরঃ", r"Antwort\s*+:", r"답변\s*+:", r"정답\s*+:", r"답\s*+:", r"答案\s*+：",
+        r"答案\s*+:", r"答\s*+：", r"答\s*+:", r"答复\s*+：", r"答曰\s*+：", "الإجابة:", "الجواب:",
+        "إجابة:", "الإجابة النهائية:", "الإجابة الصحيحة:", "الإجابة الصحيحة هي:", "الإجابة هي:",
+        "الجواب النهائي:", r"Respuesta\s*+:", r"Risposta\s*+:", r"答え\s*+:", r"答え\s*+：",
+        r"回答\s*+:", r"回答\s*+：", r"解答\s*+:", r"Jawaban\s*+:", r"Réponse\s*+:", r"Resposta\s*+:",
+        r"Jibu\s*+:", r"Idahun\s*+:", r"Ìdáhùn\s*+:", r"Idáhùn\s*+:", r"Àmọ̀nà\s*+:", r"Àdáhùn\s*+:",
+        r"Ànúgọ\s*+:", r"Àṣàyàn\s*+:",
+    )
+)  # fmt: skip
+"""The word for an answer in the languages of MMMLU, in the order of simple-evals."""
+_SIMPLE_EVALS_FORMATTING = (
+    "**", "$\\boxed{", "}$", "\\$", "$\\text{", "$", "\\mathrm{", "\\{", "\\text", "\\(",
+    "\\mathbf{", "{", "\\boxed",
+)  # fmt: skip
+"""Formatting that simple-evals removes, in its order."""
+_SIMPLE_EVALS_LETTERS = str.maketrans("أبجدঅবডঢＡＢＣＤ", "ABCDABCDABCD")
+
+
+class SimpleEvalsChoiceReader(Reader):
+    """simple-evals: reads the first ``Answer: X``; as published, a small letter is no answer.
+
+    Its rule for MMLU (`multilingual`) removes formatting first, and knows the word in other
+    languages.
+    """
+
+    name = "simple-evals"
+    about = "about_reader_simple_evals"
+
+    def __init__(self, *, multilingual: bool = False) -> None:
+        self._multilingual = multilingual
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        patterns = (_SIMPLE_EVALS,)
+        if self._multilingual:
+            for formatting in _SIMPLE_EVALS_FORMATTING:
+                text = text.replace(formatting, "")
+            patterns = _SIMPLE_EVALS_WORDS
+        for pattern in patterns:
+            if match := pattern.search(text):
+                letter = match[1].translate(_SIMPLE_EVALS_LETTERS)
+                valid = letter in tuple(sample.labels)
+                return Answer(letter, "strict") if valid else Answer(reason="invalid_label")
+        return Answer(reason="no_marker")

@@ -264,6 +264,8 @@ class Exam:
     conditions that change with each setting: a language changes the prompts."""
     arm: str = ""
     """The arm of this exam, if the settings of one benchmark make several exams."""
+    private: bool = False
+    """Whether reports leave out the questions."""
 
     def __post_init__(self) -> None:
         if self.prompts is not None:
@@ -441,6 +443,8 @@ class Benchmark:
     """The setting that says how many questions of each subset are generated."""
     fresh_of: str = ""
     """The benchmark of which this one generates new questions."""
+    private: bool = False
+    """Whether reports leave out the questions, because the authors ask not to publish them."""
     tool_tasks: Sequence[ToolTask] = ()
     """Its names in the logs of other tools."""
     golden: GoldenCheck | None = None
@@ -485,6 +489,7 @@ class Benchmark:
 
         exam = self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
         exam.submitted, exam.programs = self.submission is not None, self.programs
+        exam.private = self.private
         return exam
 
 

@@ -32,6 +32,17 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "humaneval_plus",
     ),
     "mbpp_plus": ("keju.benchmarks.mbpp_plus:MBPP_PLUS", "mbpp-plus", "mbppplus", "mbpp+"),
+    "gpqa": (
+        "keju.benchmarks.gpqa:GPQA",
+        "gpqa_diamond",
+        "gpqa_main",
+        "gpqa_extended",
+        "gpqa_diamond_cot_zeroshot",
+    ),
+    "mmlu": ("keju.benchmarks.mmlu:MMLU",),
+    "cmmlu": ("keju.benchmarks.cmmlu:CMMLU", "c-mmlu"),
+    "bbeh": ("keju.benchmarks.bbeh:BBEH", "bigbench-extra-hard", "big_bench_extra_hard"),
+    "bbeh_mini": ("keju.benchmarks.bbeh:BBEH_MINI", "bbeh-mini"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can

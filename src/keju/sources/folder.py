@@ -112,14 +112,22 @@ class Layout:
     """A file in the format of ``sha256sum`` with the official files, under any paths."""
 
     def sha256(self, name: str) -> str | None:
-        """Return the hash of the official file called `name`, in any folder."""
-        return self._digests.get(name.rpartition("/")[2])
+        """Return the hash of the official file called `name`, in any folder.
+
+        If official files in several folders have this name, the last folder must be equal too.
+        """
+        return self._digests.get(_short_path(name)) or self._digests.get(name.rpartition("/")[2])
 
     @cached_property
     def _digests(self) -> dict[str, str]:
         lines = [] if self.checksums is None else self.checksums.read_text("utf-8").splitlines()
-        pairs = (line.split("  ", 1) for line in lines)
-        return {path.rpartition("/")[2]: digest for digest, path in pairs}
+        digests: dict[str, str] = {}
+        repeated: set[str] = set()
+        for digest, path in (line.split("  ", 1) for line in lines):
+            name = path.rpartition("/")[2]
+            repeated |= {name} & digests.keys()
+            digests[name] = digests[_short_path(path)] = digest
+        return {path: digest for path, digest in digests.items() if path not in repeated}
 
     def stems_of(self, table: str) -> list[str]:
         """Return the possible paths of `table` without suffix, best first."""
@@ -139,6 +147,11 @@ class Layout:
     @cached_property
     def _wanted_stems(self) -> frozenset[str]:
         return frozenset(stem for table in self.tables for stem in self.stems_of(table))
+
+
+def _short_path(path: str) -> str:
+    """Return the last folder and the name of a path: ``dev/law.csv`` of ``data/dev/law.csv``."""
+    return "/".join(path.split("/")[-2:])
 
 
 def suffix_of(path: str) -> str:
