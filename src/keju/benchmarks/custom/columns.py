@@ -54,12 +54,12 @@ def find_misnamed(
         name for name in columns if name not in KNOWN_COLUMNS and name not in template_columns
     ]
     misnamed_columns: list[MisnamedColumn] = []
-    if not any(name in columns for name in CHOICES):
+    if not set(CHOICES).intersection(columns):
         present = [name for name in columns if name in LABELS]
-        misnamed_columns += _find_option_columns(unread_columns, present) or (
-            [] if "A" in present else _find_list_column(unread_columns)
-        )
-    if not any(name in columns for name in ANSWER):
+        misnamed_columns += _find_option_columns(unread_columns, present)
+        if not misnamed_columns and "A" not in present:
+            misnamed_columns += _find_list_column(unread_columns)
+    if not set(ANSWER).intersection(columns):
         option_columns = {misnamed_column.column for misnamed_column in misnamed_columns}
         misnamed_columns += _find_answer_column(
             [name for name in unread_columns if name not in option_columns]

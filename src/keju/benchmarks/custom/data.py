@@ -104,13 +104,9 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
                 "custom.unknown_ending", path=folder.path / single_file, endings=endings
             )
         return ExamFiles((single_file,), None)
-    present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
-    tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
-    for name in tables:
-        if not _is_text(name):
-            raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
+    tables = _list_tables(folder)
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
-    for name in [*(exam.questions or ()), *([shots] if shots else [])]:
+    for name in (*(exam.questions or ()), *filter(None, [shots])):
         if name not in tables:
             hint = did_you_mean(name, tables) if tables else ""
             raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
@@ -121,12 +117,27 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
     questions = [name for name in tables if name != shots]
     if not questions:
         raise DataError("custom.no_questions", path=folder.path)
+    _check_stems(folder, questions)
+    return ExamFiles(tuple(questions), shots)
+
+
+def _list_tables(folder: DataFolder) -> list[str]:
+    """Return the names of the tables in a folder; DataError if one is not text."""
+    present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
+    tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
+    for name in tables:
+        if not _is_text(name):
+            raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
+    return tables
+
+
+def _check_stems(folder: DataFolder, names: Sequence[str]) -> None:
+    """Raise DataError if two files differ only in their suffix: both would name the same subset."""
     by_stem: dict[str, str] = {}
-    for name in questions:
+    for name in names:
         same_stem = by_stem.setdefault(_stem(name), name)
         if same_stem != name:
             raise DataError("custom.same_name", path=folder.path, other=same_stem, name=name)
-    return ExamFiles(tuple(questions), shots)
 
 
 def _is_text(name: str) -> bool:
@@ -169,6 +180,15 @@ class SubsetQuestions:
     words: int = 0
     """Questions with other right answers."""
 
+    def add(self, row: int, question: CustomQuestion) -> None:
+        """Count a question, which is number `row` of all."""
+        self.rows.append(row)
+        if not self.columns <= question.fields.keys():
+            self.columns = self.columns.intersection(question.fields)
+        self.grouped |= bool(question.group)
+        self.numbers += bool(question.answers) and question.is_numeric
+        self.words += not question.is_numeric
+
 
 class QuestionBank:
     """The checked questions of an exam's files, stored on disk; only a few bytes each stay in
@@ -188,6 +208,7 @@ class QuestionBank:
         `decided_by` is the row that determined the kind, if the exam file does not name it;
         `template_columns` are the fields that templates use.
         """
+        self._exam = exam
         self.samples = SpooledSamples()
         self.parts: dict[str, SubsetQuestions] = {}
         """By subset, in the order of their first question."""
@@ -198,49 +219,62 @@ class QuestionBank:
         """The first of them."""
         self.checks = QuestionChecks(exam, ACCEPTED)
         """The faults of the questions."""
-        ids, contents = DigestTable(), DigestTable()
-        starts: list[int] = []
-
-        def place(row: int) -> str:
-            file = bisect_right(starts, row) - 1
-            return _row_place(folder, names[file], row - starts[file] + 1)
-
-        def find(row: int) -> tuple[Sample, str]:
-            return self.samples[row], place(row)
-
+        self._ids, self._contents = DigestTable(), DigestTable()
+        self._places = _RowPlaces(folder)
         for name in names:
-            starts.append(len(self.samples))
+            self._places.begin_file(name, len(self.samples))
+            default_subset = _stem(name) if len(names) > 1 else DEFAULT_SUBSET
             with closing(_read_file(folder, name, kind, template_columns, decided_by)) as questions:
                 for question in questions:
-                    row = len(self.samples)
-                    # A row without an id adds its number: so the table's numbers equal the rows'.
-                    first_row = ids.add(text_digest(question.id or f"\0{row}"))
-                    if first_row != row:
-                        values = {"where": question.where, "other": place(first_row)}
-                        raise DataError("custom.id_twice", id=question.id, **values)
-                    first_row = contents.add(question.content)
-                    if first_row != row:
-                        contents.add(text_digest(f"\0{row}"))
-                    subset = question.subset or (_stem(name) if len(names) > 1 else DEFAULT_SUBSET)
-                    part = self.parts.get(subset)
-                    if part is None:
-                        part = self.parts[subset] = SubsetQuestions(frozenset(question.fields))
-                    sample = _make_sample(exam, subset, len(part.rows), question)
-                    is_contrary = self.checks.check(sample, question.where, first_row, find)
-                    if first_row != row and not is_contrary:  # otherwise it has a separate notice
-                        self.repeat_count += 1
-                        self.first_repeat = self.first_repeat or DuplicateQuestion(
-                            question.where, place(first_row)
-                        )
-                    self.samples.append(sample)
-                    part.rows.append(row)
-                    if not part.columns <= question.fields.keys():
-                        part.columns = part.columns.intersection(question.fields)
-                    part.grouped |= bool(question.group)
-                    part.numbers += bool(question.answers) and question.is_numeric
-                    part.words += not question.is_numeric
+                    self._add(question, question.subset or default_subset)
         if not self.parts:
             raise DataError("custom.no_rows", path=folder.path / names[0])
+
+    def _add(self, question: CustomQuestion, subset: str) -> None:
+        """Check a question and add it to its subset."""
+        row = len(self.samples)
+        # A row without an id adds its number: so the table's numbers equal the rows'.
+        first_row = self._ids.add(text_digest(question.id or f"\0{row}"))
+        if first_row != row:
+            values = {"where": question.where, "other": self._places.of(first_row)}
+            raise DataError("custom.id_twice", id=question.id, **values)
+        first_row = self._contents.add(question.content)
+        if first_row != row:
+            self._contents.add(text_digest(f"\0{row}"))
+        part = self.parts.get(subset)
+        if part is None:
+            part = self.parts[subset] = SubsetQuestions(frozenset(question.fields))
+        sample = _make_sample(self._exam, subset, len(part.rows), question)
+        is_contrary = self.checks.check(sample, question.where, first_row, self._find)
+        if first_row != row and not is_contrary:  # otherwise it has a separate notice
+            self.repeat_count += 1
+            repeat = DuplicateQuestion(question.where, self._places.of(first_row))
+            self.first_repeat = self.first_repeat or repeat
+        self.samples.append(sample)
+        part.add(row, question)
+
+    def _find(self, row: int) -> tuple[Sample, str]:
+        """Return an earlier question and its place, for messages."""
+        return self.samples[row], self._places.of(row)
+
+
+class _RowPlaces:
+    """The file and row of each question, by its number."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._names: list[str] = []
+        self._starts: list[int] = []
+
+    def begin_file(self, name: str, start: int) -> None:
+        """Add a file, whose first question has the number `start`."""
+        self._names.append(name)
+        self._starts.append(start)
+
+    def of(self, number: int) -> str:
+        """Return the place of a question for messages."""
+        file = bisect_right(self._starts, number) - 1
+        return _row_place(self._folder, self._names[file], number - self._starts[file] + 1)
 
 
 def _make_sample(exam: str, subset: str, index: int, question: CustomQuestion) -> Sample:
@@ -324,17 +358,7 @@ def make_question(
         if decided_by:
             raise DataError(f"{code}_unlike", where=where, first=decided_by)
         raise DataError(code, where=where, kind=kind)
-    # The right answers: one, several in a list, or none.
-    value = first_value(row, ANSWER)
-    values = value if isinstance(value, list) else [value]
-    stripped = [_text_field(text_or_number, "answer", where).strip() for text_or_number in values]
-    solution = ""
-    if len(stripped) == 1 and not choices and SOLUTION_MARK in stripped[0]:
-        solution, _, final_answer = stripped[0].rpartition(SOLUTION_MARK)
-        stripped = [final_answer.strip()]
-    answers = tuple(answer for answer in stripped if answer)
-    if choices:
-        answers = read_letter(answers, choices, where)
+    answers, solution = _read_answers(row, choices, where)
     fields = {
         key: str(value)
         for key, value in row.items()
@@ -347,11 +371,26 @@ def make_question(
         choices=choices,
         answers=answers,
         group=_text_field(row.get("group"), "group", where),
-        explanation=_text_field(first_value(row, EXPLANATION), "explanation", where)
-        or solution.strip(),
+        explanation=_text_field(first_value(row, EXPLANATION), "explanation", where) or solution,
         fields=fields,
         where=where,
     )
+
+
+def _read_answers(
+    row: Mapping[str, Any], choices: Sequence[str], where: str
+) -> tuple[tuple[str, ...], str]:
+    """Return the right answers (one, several in a list, or none) and a solution before them."""
+    value = first_value(row, ANSWER)
+    values = value if isinstance(value, list) else [value]
+    stripped = [_text_field(text_or_number, "answer", where).strip() for text_or_number in values]
+    if choices:
+        return read_letter(list(filter(None, stripped)), choices, where), ""
+    solution = ""
+    if len(stripped) == 1 and SOLUTION_MARK in stripped[0]:
+        solution, _, final_answer = stripped[0].rpartition(SOLUTION_MARK)
+        stripped = [final_answer.strip()]
+    return tuple(filter(None, stripped)), solution.strip()
 
 
 def check_columns(row: Mapping[str, Any], template_columns: frozenset[str], where: str) -> None:
@@ -390,15 +429,7 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """Return the options from a list or columns ``A``, ``B``, …; the last may be empty."""
     raw_choices = first_value(row, CHOICES)
     if raw_choices is None or raw_choices == "":
-        cells = [_text_field(row.get(label), label, where) for label in LABELS if label in row]
-        if cells and "A" not in row:
-            return ()
-        while cells and not cells[-1].strip():
-            cells.pop()
-        for label, cell in zip(LABELS, cells, strict=False):
-            if label not in row or not cell.strip():
-                raise DataError("custom.empty_option", where=where, label=label)
-        return tuple(cells)
+        return _read_option_columns(row, where)
     if isinstance(raw_choices, str):
         try:
             raw_choices = parse_json(raw_choices.encode(), TABLE)
@@ -414,6 +445,19 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
     return tuple(options)
 
 
+def _read_option_columns(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the options in the columns ``A``, ``B``, …; only the last ones may be empty."""
+    cells = [_text_field(row.get(label), label, where) for label in LABELS if label in row]
+    if cells and "A" not in row:
+        return ()
+    while cells and not cells[-1].strip():
+        cells.pop()
+    for label, cell in zip(LABELS, cells, strict=False):
+        if label not in row or not cell.strip():
+            raise DataError("custom.empty_option", where=where, label=label)
+    return tuple(cells)
+
+
 def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the label of the right option, given as a letter or as the option's text."""
     if not answers:
@@ -423,8 +467,7 @@ def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> t
         raise DataError("custom.several_answers", where=where)
     (answer,) = answers
     by_text = [LABELS[i] for i, choice in enumerate(choices) if choice.strip() == answer]
-    label = answer.upper() if len(answer) == 1 and answer.upper() in LABELS else ""
-    by_label = label if label and LABELS.index(label) < len(choices) else ""
+    by_label = answer.upper() if answer.upper() in [*LABELS[: len(choices)]] else ""
     if len(by_text) > 1:
         raise DataError("custom.answer_of_several", where=where, answer=answer)
     if by_text and by_label and by_text[0] != by_label:

@@ -48,12 +48,7 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         raise DataError("custom.no_exam", path=path)
     folder, single_file = (path, None) if path.is_dir() else (path.parent, path.name)
     exam, exam_file = read_exam_file(folder) if single_file is None else (ExamFile(), "")
-    name = exam.name
-    if name is None:
-        path_name = path.resolve().name
-        path_name = path_name.partition(".")[0] if path.is_file() else path_name
-        clean_name = "".join(c if c.isalnum() or c in "._-" else "_" for c in path_name)
-        name = clean_name.strip("._-") or "custom"
+    name = _name_from_path(path) if exam.name is None else exam.name
     if name in reserved_names:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
@@ -65,21 +60,7 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         reader, readers = make_readers(exam, kind)
     except ConfigError as error:
         raise DataError("custom.in_file", path=folder / exam_file, problem=error) from None
-    text = Protocol(
-        name=TEXT,
-        version="1",
-        reader=reader,
-        about="as the exam's own file says, else in Keju's plain wording",
-        max_tokens=exam.max_tokens,
-    )
-    letters = Protocol(
-        name=LETTERS,
-        version="1",
-        reader=reader,
-        about="the likeliest option letter by log-probability",
-        decode="labels",
-    )
-    protocols = by_name(text, letters) if kind == "choice" else by_name(text)
+    protocols = _make_protocols(exam, kind, reader)
     decided_by = first_question.where if first_question else ""
     custom = CustomBenchmark(
         name, folder, exam, exam_file, kind, decided_by, tables, readers, protocols
@@ -92,6 +73,35 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         readers=readers,
         make=custom.make,
     )
+
+
+def _name_from_path(path: Path) -> str:
+    """Return the name of an exam whose file does not name it."""
+    path_name = path.resolve().name
+    path_name = path_name.partition(".")[0] if path.is_file() else path_name
+    clean_name = "".join(c if c.isalnum() or c in "._-" else "_" for c in path_name)
+    return clean_name.strip("._-") or "custom"
+
+
+def _make_protocols(exam: ExamFile, kind: Kind, reader: str) -> Mapping[str, Protocol]:
+    """Return the protocol of texts and, if there are options, the one of letters."""
+    text = Protocol(
+        name=TEXT,
+        version="1",
+        reader=reader,
+        about="as the exam's own file says, else in Keju's plain wording",
+        max_tokens=exam.max_tokens,
+    )
+    if kind != "choice":
+        return by_name(text)
+    letters = Protocol(
+        name=LETTERS,
+        version="1",
+        reader=reader,
+        about="the likeliest option letter by log-probability",
+        decode="labels",
+    )
+    return by_name(text, letters)
 
 
 messages.add_folder(Path(__file__).parent / "texts")
@@ -111,6 +121,19 @@ class CustomExam(Exam):
                 if sample.index == index:
                     return sample.id
         return super().locate(row)
+
+
+def _choose_samples(
+    bank: data.QuestionBank, names: Sequence[str]
+) -> tuple[Sequence[Sample], tuple[Subset, ...]]:
+    """Return the questions of the chosen subsets, subset by subset."""
+    rows: array[int] = array("I")
+    subsets: list[Subset] = []
+    for name in names:
+        start = len(rows)
+        rows.extend(bank.parts[name].rows)
+        subsets.append(Subset(name, start, len(rows)))
+    return ChosenSamples(bank.samples, rows), tuple(subsets)
 
 
 def _choose_secondary_reader(reader: str, numeric: bool) -> str:
@@ -174,10 +197,7 @@ class CustomBenchmark:
     def make(self, args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
         """Read all rows and make the prompts; the `folder` argument is ignored."""
         del folder
-        if args.local_path is not None:
-            raise ConfigError("custom.local_path")
-        if args.shuffle_choices and self.kind == "free":
-            raise ConfigError("custom.shuffle_choices")
+        self._reject_settings(args)
         files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)  # its hash is part of the manifest
@@ -186,14 +206,8 @@ class CustomBenchmark:
             self.name, files, self.tables.questions, self.kind, self.decided_by, template_columns
         )
         names = choose_subsets(self.name, args.subset_list, list(bank.parts))
-        rows: array[int] = array("I")
-        subsets: list[Subset] = []
-        for name in names:
-            start = len(rows)
-            rows.extend(bank.parts[name].rows)
-            subsets.append(Subset(name, start, len(rows)))
         parts = [bank.parts[name] for name in names]
-        samples: Sequence[Sample] = ChosenSamples(bank.samples, rows)
+        samples, subsets = _choose_samples(bank, names)
         if args.shuffle_choices:
             samples = ShuffledSamples(samples, seed)
         shots = self._choose_shots(files, args, names, seed)
@@ -211,25 +225,22 @@ class CustomBenchmark:
             protocol.reader,
             args,
             letters=protocol.decode == "labels",
-            columns=frozenset.intersection(*(bank.parts[name].columns for name in names)),
+            columns=frozenset.intersection(*(part.columns for part in parts)),
             file=self.folder / self.exam_file,
         )
-        system, rule = args.system_prompt, self.exam.reader
-        if system is None:
-            system = self.exam.system_prompt
+        rule = self.exam.reader
+        system = self.exam.system_prompt if args.system_prompt is None else args.system_prompt
         return CustomExam(
             benchmark=self.name,
             protocol=protocol,
             samples=samples,
-            subsets=tuple(subsets),
+            subsets=subsets,
             readers=self.readers,
             data=DataSource(dict(files.hashes), notes=tuple(files.notes)),
             prompts=templates.wording(system).prompts(names, shots),
             averages=(mean_over(bank.parts),),
-            clustered=any(bank.parts[name].grouped for name in names),
-            beside=_choose_secondary_reader(
-                protocol.reader, not any(bank.parts[name].words for name in names)
-            ),
+            clustered=any(part.grouped for part in parts),
+            beside=_choose_secondary_reader(protocol.reader, not any(part.words for part in parts)),
             hints=(
                 *_repeat_notices(self.name, bank),
                 *_mixed_answer_notices(self.name, protocol.reader, parts),
@@ -247,6 +258,13 @@ class CustomBenchmark:
             }
             | ({"system_prompt": system} if system else {}),
         )
+
+    def _reject_settings(self, args: DatasetArgs) -> None:
+        """Raise ConfigError for settings that would do nothing."""
+        if args.local_path is not None:
+            raise ConfigError("custom.local_path")
+        if args.shuffle_choices and self.kind == "free":
+            raise ConfigError("custom.shuffle_choices")
 
     def _choose_shots(
         self, files: DataFolder, args: DatasetArgs, subsets: Sequence[str], seed: int

@@ -223,48 +223,69 @@ def choose_templates(
     `letters` means that the model only chooses a letter; `columns` are the fields that all rows
     have; `file` is the exam file.
     """
-    question_form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
-    marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
-    call_name = "robust" if reader == "number" else reader
-    if kind == "choice":
-        call_name = {"robust": "letter", "marker": "marker_letter"}.get(reader, call_name)
-    call = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name].replace(
-        "<marker>", marker or ""
-    )
-    question = (
-        args.prompt_template
-        or exam.template
-        or (f"{question_form}\n\n{call}" if call else question_form)
-    )
+    form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
+    request = _closing_request(exam, kind, reader, letters=letters)
+    question = args.prompt_template or exam.template or "\n\n".join(filter(None, (form, request)))
     exam_whole = None if args.prompt_template else exam.few_shot_template
-    whole_template = (
-        args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
-    )
-    line = ANSWER_LINES[exam.language] if marker is None else f"{marker} "
-    line = ("" if letters or reader in ("exact", "regex") else line) + "{answer}"
-    shot = exam.shot_template or f"{question_form}\n\n{line}"
-    explained = shot if letters else f"{question_form}\n\n{{explanation}}\n{line}"
-    templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
-    required = ["question"] + (["choices"] if kind == "choice" else [])
-    known_names = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
-    question_setting = "prompt_template" if args.prompt_template else "template"
-    whole_setting = (
-        "few_shot_prompt_template" if args.few_shot_prompt_template else "few_shot_template"
-    )
+    whole = args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
+    line = _answer_line(exam, reader, letters=letters)
+    shot = exam.shot_template or f"{form}\n\n{line}"
+    explained = shot if letters else f"{form}\n\n{{explanation}}\n{line}"
+    templates = PromptTemplates(question, whole, shot, exam.shot_template or explained)
+    _check_templates(templates, exam, kind, args, columns=columns, file=file)
+    return templates
+
+
+def _marker_of(exam: ExamFile) -> str | None:
+    """Return the text before the answer that the exam's own reader looks for."""
+    return exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
+
+
+def _closing_request(exam: ExamFile, kind: Kind, reader: str, *, letters: bool) -> str:
+    """Return the request for the form of the answer that the reader looks for."""
+    name = "robust" if reader == "number" else reader
+    if kind == "choice":
+        name = {"robust": "letter", "marker": "marker_letter"}.get(reader, name)
+    request = CLOSING_REQUESTS[exam.language]["letters" if letters else name]
+    return request.replace("<marker>", _marker_of(exam) or "")
+
+
+def _answer_line(exam: ExamFile, reader: str, *, letters: bool) -> str:
+    """Return the answer line of a worked example."""
+    if letters or reader in ("exact", "regex"):
+        return "{answer}"
+    marker = _marker_of(exam)
+    return (ANSWER_LINES[exam.language] if marker is None else f"{marker} ") + "{answer}"
+
+
+def _check_templates(
+    templates: PromptTemplates,
+    exam: ExamFile,
+    kind: Kind,
+    args: DatasetArgs,
+    *,
+    columns: Iterable[str],
+    file: Path,
+) -> None:
+    """Raise ConfigError if a template lacks a required name or has an unknown one."""
+    options = ["choices"] if kind == "choice" else []
+    required = ["question", *options]
+    known_names = {*columns, "subset", *required, *(["letters"] if options else [])}
+    user_question, user_whole = args.prompt_template, args.few_shot_prompt_template
     for setting, template, extra_names, required_names in (
-        (question_setting, question, (), required),
-        (whole_setting, whole_template, (EXAMPLES,), (*required, EXAMPLES)),
-        ("shot_template", shot, ("answer", "explanation"), ("question", "answer")),
+        ("prompt_template" if user_question else "template", templates.question, (), required),
+        (
+            "few_shot_prompt_template" if user_whole else "few_shot_template",
+            templates.whole,
+            (EXAMPLES,),
+            (*required, EXAMPLES),
+        ),
+        ("shot_template", templates.shot, ("answer", "explanation"), ("question", "answer")),
     ):
+        names = {*known_names, *extra_names}
         try:
-            check_template(
-                template,
-                known_names={*known_names, *extra_names},
-                required=required_names,
-                setting=setting,
-            )
+            check_template(template, known_names=names, required=required_names, setting=setting)
         except ConfigError as error:
             if getattr(exam, setting, None) is None:  # the user's template
                 raise
             raise ConfigError("custom.in_file", path=file, problem=error) from None
-    return templates
