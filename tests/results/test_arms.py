@@ -300,7 +300,7 @@ def test_the_pairs_of_arms_that_several_readers_read_name_the_reader_that_they_a
     results = replace(
         results, benchmarks=tuple(entries), comparisons=(replace(pair, reader="robust"),)
     )
-    for labels, title in ((Labels("en"), "reader"), (Labels("zh"), "读取器")):
+    for labels, title in ((Labels("en"), "reader"), (Labels("zh"), "答案提取器")):
         table = pair_table(results, labels)
         assert [row[table.titles.index(title)] for row in table.rows] == ["robust"]
 

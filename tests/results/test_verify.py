@@ -23,6 +23,14 @@ SETS = {
     "bixbench/v1.0_gpt-4o_mcq-refusal-False",
     "bixbench/v1.5_gpt-4o_mcq-refusal-False",
     "ceval/minimind_val",
+    "gsm8k/openai-175b_verification",
+    "gsm8k/openai-6b_finetuning",
+    "gsm8k/zeroeval-Llama-3.1-405B-Inst_at_sambanova",
+    "gsm8k/zeroeval-Llama-3.1-405B-Instruct-Turbo",
+    "gsm8k/zeroeval-Meta-Llama-3.1-8B-Instruct",
+    "gsm8k/zeroeval-gemma-2-2b-it",
+    "gsm8k/zeroeval-gpt-4o-mini-2024-07-18",
+    "ifeval/gpt-4",
     "mmlu_pro/Meta-Llama-3_1-8B-Instruct",
     "mmlu_pro/Mistral-7B-v0.1",
 }
@@ -57,6 +65,16 @@ FIGURES = {
         "seed 12345, l2 correct": 5323,
     },
     "bixbench/v1.0_gpt-4o_mcq-refusal-False": {"correct": 95, "rows": 296},
+    "gsm8k/openai-6b_finetuning": {
+        "flexible-extract correct": 286,
+        "rows with another verdict": 0,
+        "strict-match correct": 0,
+    },
+    "gsm8k/openai-175b_verification": {
+        "flexible-extract correct": 742,
+        "rows with another verdict": 0,
+        "strict-match correct": 0,
+    },
     "bixbench/v1.5_gpt-4o_mcq-refusal-False": {"correct": 74, "without a letter": 4},
 }
 
@@ -143,6 +161,19 @@ def test_half_a_set_is_refused(lay: Lay, keju: Keju, missing_suffix: str) -> Non
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
     assert f"has no matching {ANSWER_ONLY}_" in ran.err
+
+
+def test_recorded_outputs_without_known_scores_are_skipped(lay: Lay, data_dir: Path) -> None:
+    folder = lay("ceval", "minimind_val")
+    (folder / "recorded").symlink_to(folder / "golden")
+    other = folder / "golden" / "ceval" / "other_predictions.jsonl"
+    other.write_text("{}\n")
+    with pytest.raises(DataError, match="has no matching other_golden"):
+        find_sets(folder)
+    (folder / "recorded").unlink()
+    (folder / "golden").rename(folder / "recorded")
+    (only,) = find_sets(folder)
+    assert only.label == "ceval/minimind_val"
 
 
 def test_nothing_to_verify_is_refused(tmp_path: Path, keju: Keju) -> None:

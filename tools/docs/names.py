@@ -38,7 +38,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Readers and graders",
-        "读取器与评分函数",
+        "答案提取器与评分函数",
         "reader grader pattern_reader Reader RobustReader Choice Number ANSWER_COLON",
     ),
     ("Models of your own", "自己的模型", "Model ModelKind Request Prompt Message Reply Fault"),

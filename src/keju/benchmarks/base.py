@@ -37,10 +37,14 @@ from keju.stats.estimate import Estimate, QuestionRepeats, mean_of_items
 from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.benchmarks.kit import Questions, Setup
+    from keju.benchmarks.kit import Questions, Setup, ShotDraw
     from keju.benchmarks.metadata import GoldenCheck, NotebookTask, SubmissionBuilder, ThinkingModes
     from keju.benchmarks.wording import PromptMaker, Wording
     from keju.sources.folder import DataFolder, Layout
+
+
+WHOLE = "all"
+"""The only subset of an exam without subsets."""
 
 
 class HasName(typing.Protocol):
@@ -86,6 +90,9 @@ class Protocol:
     """Worked examples before the question, as published."""
     shot_choices: Collection[int] | None = None
     """The numbers of worked examples that users may choose; None for any number in the pool."""
+    draw_shots: ShotDraw | None = None
+    """Draws worked examples for each question, as published; None if all questions of a subset
+    share theirs."""
     templates: bool = True
     """Whether the user may replace the templates of the prompt."""
     readers: Mapping[str, Reader] | None = None
@@ -354,6 +361,8 @@ class Exam:
         """
         if "id" in row and isinstance(row["id"], str):
             return row["id"]
+        if "subset" not in row and [subset.name for subset in self.subsets] == [WHOLE]:
+            return f"{self.benchmark}_{WHOLE}_{row['index']}"
         subset = self.subset_named(row["subset"]) or row["subset"]
         return f"{self.benchmark}_{subset}_{row['index']}"
 
@@ -392,6 +401,10 @@ class Benchmark:
     alias_protocols: Mapping[str, str] = field(default_factory=dict)
     """The default protocol of an alias: another tool's name for the exam selects that tool's
     protocol."""
+    alias_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The settings of an alias that names a part of the exam; settings of the user replace them."""
+    repeats: int = 1
+    """How many times each question is asked, unless the user says so."""
     questions: Callable[[Setup], Iterable[Any] | Questions] | None = None
     """Makes the questions: any number of `keju.Question` or `keju.Sample`."""
     examples: Callable[[Setup], Iterable[Any] | Mapping[str, str]] | None = None

@@ -36,7 +36,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, normalize_name
+import msgspec
+
+from keju.benchmarks.base import WHOLE, Benchmark, Protocol, Reader, Subset, normalize_name
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
@@ -105,7 +107,7 @@ class Questions:
 
 
 AnyQuestion = Question | Sample
-DEFAULT_SUBSET = "all"
+DEFAULT_SUBSET = WHOLE
 
 
 def as_sample(name: str, question: AnyQuestion, index: int, subset: str) -> Sample:
@@ -349,6 +351,54 @@ def choose_shots(
             )
         shots[subset] = candidates[:shot_count]
     return shots
+
+
+def read_text_field(row: Mapping[str, Any], names: Sequence[str], where: object) -> str:
+    """Return the text of the first of several columns that `row` has; numbers become text.
+
+    DataError if the row has none of them, or if the text is empty.
+    """
+    for name in names:
+        value = row.get(name)
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            if text := str(value).strip("\n"):
+                return text
+            raise DataError("kit_empty_field", where=where, name=name)
+    raise DataError("kit_no_field", where=where, names=list(names), columns=list(row))
+
+
+# --- worked examples that differ from question to question -------------------------------------
+
+DRAWN = "drawn_shots"
+"""The key of `Sample.metadata` with the places of a question's worked examples in the pool."""
+
+ShotDraw = Callable[[int, int, int], "list[tuple[int, ...]]"]
+"""Draws worked examples: from the size of the pool, the number of worked examples and the number of
+questions to the places in the pool, for each question."""
+
+
+def draw_in_one_stream(seed: int) -> ShotDraw:
+    """Return a draw for all questions from one stream of random numbers, as lm-eval does.
+
+    The order of the questions matters, so the draw is made for the whole exam. Then a part of the
+    exam has the same prompts as the whole.
+    """
+
+    def draw(pool_size: int, count: int, questions: int) -> list[tuple[int, ...]]:
+        stream = random.Random(seed)
+        return [tuple(stream.sample(range(pool_size), count)) for _ in range(questions)]
+
+    return draw
+
+
+def add_drawn_shots(
+    samples: Iterable[Sample], places: Iterable[tuple[int, ...]]
+) -> tuple[Sample, ...]:
+    """Return the samples with the places of their worked examples in the pool."""
+    return tuple(
+        msgspec.structs.replace(sample, metadata={**sample.metadata, DRAWN: drawn})
+        for sample, drawn in zip(samples, places, strict=True)
+    )
 
 
 # --- readers out of functions ------------------------------------------------------------------

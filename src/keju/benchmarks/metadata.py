@@ -61,6 +61,8 @@ class RecordingSetup(NamedTuple):
     args: Mapping[str, Any]
     protocol: str | None = None
     readers: Sequence[str] | None = None
+    has_questions: bool = False
+    """Whether the folder of the set also holds its questions, which are not those of the exam."""
 
 
 class RecordedScores(NamedTuple):

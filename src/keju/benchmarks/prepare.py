@@ -21,10 +21,12 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataSource, Exam, Protocol, Reader, mean_over
 from keju.benchmarks.data_checks import check_samples
 from keju.benchmarks.kit import (
+    DRAWN,
     MOST_SHOWN,
     SHOT_SETTINGS,
     Questions,
     Setup,
+    add_drawn_shots,
     arrange,
     as_sample,
     choose_protocol,
@@ -70,7 +72,8 @@ def prepare_exam(
     With `judged` the task names a judge, which takes the place of one that the settings name.
     """
     benchmark = registry.get(name)
-    given_settings = settings = _parse_settings(name, args or {})
+    args = {**benchmark.alias_settings.get(name, {}), **(args or {})}
+    given_settings = settings = _parse_settings(name, args)
     if judged:
         settings = settings.without_own_judge()
     replaced = _list_changed_settings(given_settings, settings)
@@ -255,7 +258,11 @@ def prepare(
     questions, published = read_questions(setup)
     names = [subset.name for subset in questions.subsets]
     samples = _shuffle_choices(name, questions.samples, seed if args.shuffle_choices else None)
-    shots, texts = read_examples(setup, names)
+    drawn_pool = read_drawn_pool(setup)
+    shots, texts = ({}, {}) if drawn_pool else read_examples(setup, names)
+    if drawn_pool and protocol.draw_shots is not None:
+        places = protocol.draw_shots(len(drawn_pool), setup.shots, len(samples))
+        samples = add_drawn_shots(samples, places)
     counts = count_rows(questions.subsets, benchmark.rows)
     notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
     titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
@@ -274,7 +281,9 @@ def prepare(
             questions.version,
             (*questions.notes, *notes, *folder.notes),
         ),
-        prompts=wording.prompts(names, shots, examples=texts, titles=titles),
+        prompts=wording.drawn_prompts(names, drawn_pool, DRAWN)
+        if drawn_pool
+        else wording.prompts(names, shots, examples=texts, titles=titles),
         averages=(mean_over(published),) if benchmark.averages is None else benchmark.averages,
         errata={**questions.errata, **_find_faults(benchmark, questions.samples)},
         clustered=questions.clustered,
@@ -402,6 +411,19 @@ def read_examples(
         key=benchmark.shot_key,
     )
     return shots, {}
+
+
+def read_drawn_pool(setup: Setup) -> Sequence[Sample]:
+    """Return the pool from which each question draws its own worked examples; usually empty."""
+    is_drawn = setup.protocol.draw_shots is not None and not setup.args.few_shot_random
+    if not is_drawn or not setup.shots or setup.benchmark.examples is None:
+        return ()
+    name = setup.benchmark.name
+    pool = [as_sample(name, q, i, "") for i, q in enumerate(setup.benchmark.examples(setup))]
+    if setup.shots > len(pool):
+        values = {"name": name, "asked": setup.shots, "where": setup.folder.path, "n": len(pool)}
+        raise ConfigError("kit_too_many_shots", **values)
+    return pool
 
 
 def make_option_readers() -> list[Reader]:

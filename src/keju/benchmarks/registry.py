@@ -22,7 +22,9 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "mmlu_pro": ("keju.benchmarks.mmlu_pro:MMLU_PRO", "mmlu-pro"),
     "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
     "bixbench": ("keju.benchmarks.bixbench:BIXBENCH",),
+    "gsm8k": ("keju.benchmarks.gsm8k:GSM8K", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm"),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
+    "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can

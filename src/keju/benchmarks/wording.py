@@ -240,6 +240,28 @@ class Wording:
             for shot in shots
         ]
 
+    def drawn_prompts(
+        self, subsets: Iterable[str], pool: Sequence[Sample], key: str
+    ) -> PromptMaker:
+        """The prompts of an exam whose questions have different worked examples of one `pool`.
+
+        `key` of a sample's metadata holds the places of its worked examples in the pool.
+        """
+        vocabulary = {**SHOT_WORDS, **(self.shot_words or self.words)}
+
+        def examples(sample: Sample) -> str:
+            shots = [pool[place] for place in sample.metadata[key]]
+            return self.between.join(
+                fill_from_sample(self.shot + self.reply, vocabulary, shot) for shot in shots
+            )
+
+        system = self.system if self.system_prompt is None else self.system_prompt
+        prefix = Prefix((Message("system", system),) if system else (), "")
+        question_words = {**self.words, self.examples: examples}
+        tail = split_template(self.template(True), question_words, self.constants)
+        names = list(subsets)
+        return PromptMaker(dict.fromkeys(names, prefix), dict.fromkeys(names, tail), self.cue)
+
 
 def _constant(value: str) -> Word:
     return lambda _: value

@@ -77,6 +77,8 @@ class BilingualLabels:
 
     def merge_contexts(self, primary_value: Any, secondary_value: Any) -> Any:
         """Merge two template contexts that differ only in their texts."""
+        if primary_value == secondary_value:
+            return primary_value
         if isinstance(primary_value, str) and isinstance(secondary_value, str):
             return self.combine(primary_value, secondary_value)
         if isinstance(primary_value, dict):
@@ -118,12 +120,15 @@ def make_environment(*packages: str) -> Environment:
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+    from keju.reporting.compiled_templates import CompiledTemplates
+
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "keju.reporting")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=CompiledTemplates(),
     )
     environment.filters |= {"plain": plain, "bilingual": bilingual, "moment": moment}
     for name in ("percent", "published", "interval", "count", "share", "shorten"):

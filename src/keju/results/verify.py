@@ -1,9 +1,10 @@
 """Verify this installation: score recorded outputs again and compare with the known scores.
 
-A recorded set is a pair of files in ``DATA/golden/BENCHMARK``: ``NAME_predictions.jsonl`` (or
-``.jsonl.gz``) with the outputs of a model, and ``NAME_golden.json`` with the scores they must give.
-Sets are found by these names, so the pair of a new model is verified as soon as it is in the
-folder.
+A recorded set is a pair of files in ``DATA/golden/BENCHMARK`` or ``DATA/recorded/BENCHMARK``:
+``NAME_predictions.jsonl`` (or ``.jsonl.gz``) with the outputs of a model, and ``NAME_golden.json``
+with the scores they must give. Sets are found by these names, so the pair of a new model is
+verified as soon as it is in the folder. ``recorded`` may also hold outputs without known scores,
+and those of exams without a rule; they are skipped.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from keju.scores.exam_scores import ExamScores
 from keju.scores.parallel import map_on_all_cores
 from keju.types import Sampling
 
-FOLDER = "golden"
+FOLDER, RECORDED = "golden", "recorded"
 GOLDEN = "_golden.json"
 PREDICTIONS = ("_predictions.jsonl", "_predictions.jsonl.gz")
 
@@ -66,32 +67,58 @@ class VerifiedSet(NamedTuple):
 
 def find_sets(data_dir: Path) -> list[RecordedSet]:
     """Return the recorded sets in `data_dir`; raise DataError if none or only a part exists."""
-    golden_folder = data_dir / FOLDER
-    if not golden_folder.is_dir():
+    folders = [data_dir / name for name in (FOLDER, RECORDED) if (data_dir / name).is_dir()]
+    if not folders:
         raise DataError("verify_no_folder", data_dir=data_dir, folder=FOLDER)
-    able = [name for name in registry.names() if registry.get(name).golden is not None]
+    exams = _names_of_folders()
     sets = []
-    for folder in sorted(path for path in golden_folder.iterdir() if path.is_dir()):
-        files = {path.name for path in folder.iterdir()}
-        goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
-        outputs = {
-            name.removesuffix(suffix): name
-            for suffix in reversed(PREDICTIONS)
-            for name in files
-            if name.endswith(suffix)
-        }
-        for name in sorted({*goldens, *outputs}):
-            golden, output = name + GOLDEN, outputs.get(name, name + PREDICTIONS[0])
-            for present, counterpart in ((golden, output), (output, golden)):
-                if counterpart not in files:
-                    raise DataError("verify_half", file=folder / present, other=counterpart)
-            if folder.name not in able:
-                hint = did_you_mean(folder.name, able)
+    for parent in folders:
+        for folder in sorted(path for path in parent.iterdir() if path.is_dir()):
+            exam = exams.get(folder.name)
+            if exam is not None:
+                sets += _find_sets_of(folder, exam, data_dir)
+            elif parent.name == FOLDER and any(map(_is_part_of_set, folder.iterdir())):
+                hint = did_you_mean(folder.name, exams)
                 raise DataError("verify_no_rule", folder=folder, exam=folder.name, hint=hint)
-            sets.append(RecordedSet(folder.name, name, folder / output, folder / golden, data_dir))
     if not sets:
         expected_names = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
-        raise DataError("verify_nothing", folder=golden_folder, shown=expected_names)
+        raise DataError("verify_nothing", folder=folders[0], shown=expected_names)
+    return sets
+
+
+def _names_of_folders() -> dict[str, str]:
+    """Return the exams that have a rule, by all names that their data folders may have."""
+    exams: dict[str, str] = {}
+    for name in registry.names():
+        benchmark = registry.get(name)
+        if benchmark.golden is not None:
+            folders = benchmark.layout.folders if benchmark.layout else ()
+            exams |= dict.fromkeys((*folders, name), name)
+    return exams
+
+
+def _is_part_of_set(path: Path) -> bool:
+    return path.name.endswith((GOLDEN, *PREDICTIONS))
+
+
+def _find_sets_of(folder: Path, exam: str, data_dir: Path) -> list[RecordedSet]:
+    """Return the sets of one exam; DataError if one of a pair of golden files is missing."""
+    files = {path.name for path in folder.iterdir()}
+    goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
+    outputs = {
+        name.removesuffix(suffix): name
+        for suffix in reversed(PREDICTIONS)
+        for name in files
+        if name.endswith(suffix)
+    }
+    needs_scores = folder.parent.name == FOLDER
+    sets = []
+    for name in sorted({*goldens, *outputs} if needs_scores else goldens):
+        golden, output = name + GOLDEN, outputs.get(name, name + PREDICTIONS[0])
+        for present, counterpart in ((golden, output), (output, golden)):
+            if counterpart not in files:
+                raise DataError("verify_half", file=folder / present, other=counterpart)
+        sets.append(RecordedSet(exam, name, folder / output, folder / golden, data_dir))
     return sets
 
 
@@ -123,9 +150,12 @@ def _grade_rows(
     """Return every row of a set as graded by Keju, and the resulting scores."""
     recorded_rows = [row for _, row in read_rows(recorded.predictions)]
     recorded_settings = check.settings(golden, recorded_rows)
+    args = dict(recorded_settings.args)
+    if recorded_settings.has_questions:
+        args["local_path"] = str(recorded.predictions.parent)
     exam, _ = prepare_exam(
         recorded.benchmark,
-        dict(recorded_settings.args),
+        args,
         data_dir=str(recorded.data_dir),
         protocol=recorded_settings.protocol,
     )

@@ -1,0 +1,147 @@
+"""The readers of GSM8K: two of lm-eval, ZeroEval's, and Keju's.
+
+lm-eval compares texts. It removes commas, dollar signs, all text up to ``#### `` and a final full
+stop from the answer and from the gold answer, and ignores case. ZeroEval compares the first number
+of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from keju.answers.kinds import SOLVED, Number
+from keju.answers.reader import Reader
+from keju.answers.robust import RobustReader
+from keju.types import Answer, Sample
+
+# `#### 1,234`, in the form of the worked examples of the training split.
+_SOLVED_NUMBER = re.compile(r"#### (-?[0-9.,]+)")
+# `The answer is 1,234.`; one character of any kind must follow the number.
+_ANNOUNCED_NUMBER = re.compile(r"The answer is (-?[0-9.,]+).")
+# `$1,234.50`, `-18`, `7`; also `...`, which is no number: published results contain this.
+_ANY_NUMBER = re.compile(r"-?[$0-9.,]{2,}|-?[0-9]+")
+
+ANNOUNCED = "The answer is"
+
+
+def normalise(text: str) -> str:
+    """Return a text as lm-eval compares it: ``$1,234.`` becomes ``1234``."""
+    text = text.replace(",", "").replace("$", "")
+    text = text[text.rfind("#### ") + 5 :] if "#### " in text else text
+    text = text[:-1] if text.endswith(".") else text
+    return text.removesuffix(".\n").lower() if text.endswith(".\n") else text.lower()
+
+
+class StrictMatchReader(Reader):
+    """lm-eval: the first number after the marker of the worked examples."""
+
+    name = "strict-match"
+    about = "gsm8k.about_reader_strict_match"
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        match = self._pattern.search(text)
+        return Answer(match[1].strip(), "strict") if match else Answer(reason="no_marker")
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return normalise(value) == normalise(sample.target)
+
+
+class FlexibleExtractReader(StrictMatchReader):
+    """lm-eval: the last number anywhere in the reply."""
+
+    name = "flexible-extract"
+    about = "gsm8k.about_reader_flexible_extract"
+    marked = False
+
+    def __init__(self) -> None:
+        super().__init__(_ANY_NUMBER)
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        value = ""
+        for match in self._pattern.finditer(text):
+            value = match[0]
+        return Answer(value.strip(), "fallback") if value else Answer(reason="no_number")
+
+
+# `"answer": "18"`, with an escaped quote at the latest at the next quote.
+_QUOTED_FIELD = re.compile(r'"answer"\s*+:\s*+"([^"]*+)"')
+# `"answer": 18`: the value ends before a comma or white space.
+_BARE_FIELD = re.compile(r'"answer"\s*+:\s*+([^,\s]*+)')
+# `answer: 18`, without quotes.
+_BARE_NAME = re.compile(r"answer\s*+:\s*+([^,\s]*+)")
+# `-18`, `3.5`; not `.5`.
+_FIRST_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+# `3/4`, a fraction of two plain numbers.
+_FRACTION = re.compile(r"\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*/\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*", re.A)
+
+
+def find_json_object(text: str) -> str | None:
+    """Return the first balanced ``{…}`` of a text, quotes aside."""
+    depth, start = 0, -1
+    for match in re.finditer(r"[{}]", text):  # `{` or `}`
+        if match[0] == "{":
+            start = match.start() if depth == 0 else start
+            depth += 1
+        elif depth:
+            depth -= 1
+            if not depth:
+                return text[start : match.end()]
+    return None
+
+
+def find_answer_field(text: str) -> str | None:
+    """Return the field ``answer`` of the first JSON object, or of a broken one by patterns."""
+    if found_object := find_json_object(text):
+        try:
+            content = msgspec.json.decode(found_object.replace("\n", ""))
+        except (msgspec.DecodeError, RecursionError):
+            content = None
+        if isinstance(content, Mapping) and "answer" in content:
+            return str(content["answer"])
+    for pattern in (_QUOTED_FIELD, _BARE_FIELD, _BARE_NAME):
+        if match := pattern.search(text):
+            return match[1]
+    return None
+
+
+def first_number(text: str) -> float | None:
+    """Return the first number of an answer, with a plain fraction divided out."""
+    text = text.replace("$", "").replace(",", "").strip()
+    if (fraction := _FRACTION.fullmatch(text)) and float(fraction[2]):
+        return float(fraction[1]) / float(fraction[2])
+    match = _FIRST_NUMBER.search(text)
+    return float(match[0]) if match else None
+
+
+class ZeroEvalReader(Reader):
+    """ZeroEval: the field ``answer`` of the JSON object in the reply."""
+
+    name = "zeroeval"
+    about = "gsm8k.about_reader_zeroeval"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        value = find_answer_field(text)
+        return Answer(reason="no_marker") if value is None else Answer(value, "strict")
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        number, target = first_number(value), first_number(sample.target)
+        return number is not None and number == target
+
+
+def make_readers(protocol: str) -> dict[str, Reader]:
+    """Return all readers, with the marker of the worked examples of `protocol`."""
+    is_solved = protocol == "lm-eval"
+    marker = re.compile(ANNOUNCED) if protocol.startswith("lm-eval-") else SOLVED
+    readers: tuple[Reader, ...] = (
+        StrictMatchReader(_SOLVED_NUMBER if is_solved else _ANNOUNCED_NUMBER),
+        FlexibleExtractReader(),
+        ZeroEvalReader(),
+        RobustReader(Number(anywhere=True), strict=marker),
+    )
+    return {reader.name: reader for reader in readers}

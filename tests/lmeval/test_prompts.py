@@ -1,0 +1,62 @@
+"""Keju's prompts are those of lm-eval's own package, byte for byte."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks.base import Exam
+from keju.benchmarks.prepare import prepare_exam
+from keju.benchmarks.samples import restrict
+from tests.lmeval.conftest import LmEvalPrompts
+
+COUNT = 40
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix == ".gz" else content
+    return [json.loads(line) for line in content.decode().split("\n") if line]
+
+
+def prompt_texts(exam: Exam) -> list[str]:
+    prompts = [exam.render(sample) for sample in exam.samples]
+    assert not any(prompt.prefix.messages for prompt in prompts)
+    return [prompt.prefix.lead + prompt.tail for prompt in prompts]
+
+
+def first_prompts(name: str, protocol: str, data_dir: Path, args: dict[str, Any]) -> list[str]:
+    exam, _ = prepare_exam(name, args, data_dir=str(data_dir), protocol=protocol)
+    return prompt_texts(restrict(exam, range(min(COUNT, len(exam.samples)))))
+
+
+@pytest.fixture(scope="module")
+def gsm8k_splits(data_dir: Path) -> dict[str, list[dict[str, Any]]]:
+    folder = data_dir / "gsm8k"
+    return {
+        "test": read_rows(folder / "test.jsonl"),
+        "train": read_rows(folder / "train.jsonl.gz"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "protocol"),
+    [
+        ("gsm8k/gsm8k.yaml", "lm-eval"),
+        ("gsm8k/gsm8k-cot.yaml", "lm-eval-cot"),
+        ("gsm8k/gsm8k-cot-zeroshot.yaml", "lm-eval-cot-zeroshot"),
+    ],
+)
+def test_gsm8k(
+    config: str,
+    protocol: str,
+    gsm8k_splits: dict[str, list[dict[str, Any]]],
+    data_dir: Path,
+    lm_eval_prompts: LmEvalPrompts,
+) -> None:
+    expected = lm_eval_prompts(config, gsm8k_splits, COUNT)
+    assert first_prompts("gsm8k", protocol, data_dir, {}) == expected
