@@ -105,6 +105,8 @@ _BARE_LABEL = lazy_pattern(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
 def remove_half_character(text: str) -> str:
     """Return a reply without the half character at its cut-off end and without its label."""
+    if not text.endswith("\ufffd"):
+        return text
     text = text.rstrip("\ufffd")
     label = _BARE_LABEL.search(text, max(0, len(text) - 12))
     return text[: label.start()] if label else text

@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from keju.answers.lazy_patterns import lazy_pattern
@@ -281,55 +282,48 @@ _LONGEST_GAP = 40
 
 def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
     """Return the statement that counts, from the statements of `text` in order."""
-    deciding_span = previous = stated[0]
+    deciding_span = stated[0]
     other_span: StatementSpan | None = None
     by_order = is_undecided = False
     is_settled = _is_settled(stated)
-    line_end = text.find("\n", deciding_span.end)
-    for later_span in stated[1:]:
-        previous_span, previous = previous, later_span
+    for previous_span, later_span in pairwise(stated):
         if later_span.statement == deciding_span.statement:
             continue
+        same_line = text.find("\n", deciding_span.end, later_span.start) < 0
         relation = find_relation(
-            text,
-            deciding_span,
-            previous_span,
-            later_span,
-            same_line=not 0 <= line_end < later_span.start,
+            text, deciding_span, previous_span, later_span, same_line=same_line
         )
-        if (
-            deciding_span.statement.value is None
-            and not is_undecided
-            and later_span.statement.value
-        ):
+        is_unclear = not is_undecided and deciding_span.statement.value is None
+        if is_unclear and later_span.statement.value:
             relation = "corrected"  # an ambiguous or impossible answer, and then a clear one
-        if relation == "beside" and is_settled:
-            relation = "run-on"
-        if relation == "beside":
+        if relation == "corrected":
+            deciding_span, other_span = later_span, deciding_span
+            by_order = is_undecided = False
+        elif relation == "beside" and not is_settled:
             deciding_span, is_undecided = deciding_span._replace(statement=AMBIGUOUS), True
             other_span = other_span or later_span
-            continue
-        if relation == "corrected":
-            deciding_span, other_span, by_order, is_undecided = (
-                later_span,
-                deciding_span,
-                False,
-                False,
-            )
-            line_end = text.find("\n", deciding_span.end)
         elif later_span.statement.value is not None:
             other_span, by_order = other_span if by_order else later_span, True
-    if not deciding_span.is_strict:  # the same answer with the marker of the protocol
-        equal_strict_spans = (
-            span for span in stated if span.is_strict and span.statement == deciding_span.statement
-        )
-        deciding_span = next(equal_strict_spans, deciding_span)
+    return _make_decision(_find_strict_span(deciding_span, stated), other_span, by_order)
+
+
+def _find_strict_span(span: StatementSpan, stated: Sequence[StatementSpan]) -> StatementSpan:
+    """Return the same answer with the marker of the protocol, if the reply has it."""
+    if span.is_strict:
+        return span
+    strict_spans = (other for other in stated if other.is_strict)
+    return next((other for other in strict_spans if other.statement == span.statement), span)
+
+
+def _make_decision(
+    deciding_span: StatementSpan, other_span: StatementSpan | None, by_order: bool
+) -> Decision:
+    """Return a decision with the other answer, unless it equals the one that counts."""
+    value = deciding_span.statement.value
     other_value = other_span.statement.value if other_span else None
-    if other_value == deciding_span.statement.value:
+    if other_value == value:
         return Decision(deciding_span)
-    return Decision(
-        deciding_span, other_value, by_order and deciding_span.statement.value is not None
-    )
+    return Decision(deciding_span, other_value, by_order and value is not None)
 
 
 def _is_settled(stated: Sequence[StatementSpan]) -> bool:
@@ -366,9 +360,8 @@ def find_relation(
     before = text[max(0, deciding_span.start - _CONTEXT_LENGTH) : deciding_span.start]
     if find_correction(between) or _HOWEVER.match(between) or _is_tentative(before):
         return "corrected"
-    if _PART.search(between) and _FIRST_PART.search(
-        text, max(0, deciding_span.start - _CORRECTION_REACH), deciding_span.end
-    ):
+    nearest = max(0, deciding_span.start - _CORRECTION_REACH)
+    if _PART.search(between) and _FIRST_PART.search(text, nearest, deciding_span.end):
         return "beside"
     if same_line:
         return _find_relation_in_line(between, previous_span)

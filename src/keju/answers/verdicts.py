@@ -73,14 +73,12 @@ def find_last_verdict(
     for number, original_sentence in enumerate(sentences):
         if len(original_sentence) > 3 * SHORT or (number and not ended):
             break
-        if UNDETERMINED.search(original_sentence) and not concludes(
-            original_sentence.rpartition(",")[2]
-        ):
+        if _leaves_open(original_sentence):
             return NO_ANSWER
         needs_conclusion = number > (0 if is_concluded else 1)
-        if (needs_conclusion and not concludes(original_sentence)) or _says_nothing(
-            original_sentence, question
-        ):
+        if needs_conclusion and not concludes(original_sentence):
+            continue
+        if _says_nothing(original_sentence, question):
             continue
         before = sentences[1:4] if number == 0 else ()
         statement = _read_sentence(original_sentence, before, words, text, ended=ended)
@@ -100,6 +98,14 @@ class _VerdictWords(NamedTuple):
     names: set[str]
     """The names in the question."""
 
+    def find_all(self, sentence: str) -> list[re.Match[str]]:
+        """Return the verdicts of a sentence that are separate words."""
+        return [
+            match
+            for match in self.word.finditer(sentence)
+            if _is_separate_word(sentence, match) and self.at(sentence, match.start())
+        ]
+
 
 def _read_sentence(
     original_sentence: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
@@ -110,11 +116,7 @@ def _read_sentence(
     """
     sentence = _remove_expressions(original_sentence, words.question)
     hedged = _HEDGED.search(sentence)
-    verdict_matches = [
-        match
-        for match in words.word.finditer(sentence)
-        if _is_separate_word(sentence, match) and words.at(sentence, match.start())
-    ]
+    verdict_matches = words.find_all(sentence)
     statement = (
         _choose_verdict(sentence, verdict_matches, words.values) if verdict_matches else NO_ANSWER
     )
@@ -132,6 +134,11 @@ def _read_sentence(
     verdict_values = {words.values[match[1].lower()] for match in words.word.finditer(text)}
     # a possible verdict counts if the reply contains no other
     return statement if len(verdict_values) == 1 and len(text) <= BRIEF else None
+
+
+def _leaves_open(sentence: str) -> bool:
+    """Whether a sentence says that no answer is possible, without a conclusion at its end."""
+    return bool(UNDETERMINED.search(sentence)) and not concludes(sentence.rpartition(",")[2])
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
@@ -182,11 +189,7 @@ def _choose_verdict(
     ):
         verdict_matches = verdict_matches[:-1]
     last_match = verdict_matches[-1]
-    verdict_values = {values[match[1].lower()] for match in verdict_matches}
-    between = (
-        sentence[verdict_matches[-2].end() : last_match.start()] if len(verdict_matches) > 1 else ""
-    )
-    if len(verdict_values) > 1 and not (concludes(between) or _EVALUATES.search(between)):
+    if _contradict(sentence, verdict_matches, values):
         return NO_ANSWER
     before = sentence[max(0, last_match.start() - 40) : last_match.start()]
     clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
@@ -198,6 +201,16 @@ def _choose_verdict(
         return NO_ANSWER
     is_conclusion = is_end or concludes(before)
     return AnswerStatement(values[last_match[1].lower()]) if is_conclusion else NO_ANSWER
+
+
+def _contradict(
+    sentence: str, verdict_matches: Sequence[re.Match[str]], values: Mapping[str, str]
+) -> bool:
+    """Whether a sentence has different verdicts, and does not conclude the last of them."""
+    if len({values[match[1].lower()] for match in verdict_matches}) < 2:
+        return False
+    between = sentence[verdict_matches[-2].end() : verdict_matches[-1].start()]
+    return not (concludes(between) or _EVALUATES.search(between))
 
 
 # `", not "`, ` rather than `: between a verdict and a contrasting one.
@@ -363,22 +376,29 @@ def find_last_count(text: str) -> str | None:
         plain = _NEXT_TO_DIGITS.sub(" ", plain_numerals(sentence))
         if plain.count("(") > plain.count(")"):
             return None  # it breaks off inside an expression
-        if final := _FINAL_RESULT.search(plain):
-            first_number = next(iter(find_numbers(plain[final.end() :])), None)
-            if (
-                first_number
-                and first_number.clear
-                and not first_number.percent
-                and first_number.start < 3
-            ):
-                return first_number.plain
-        if total := _IN_TOTAL.search(plain):
-            return str(NUMBER_WORDS.get(total[1].lower(), total[1]))
-        cues = (_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain)
-        for cue in reversed(list(cues)):
-            value = _find_number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
-            if value is not None:
-                return value or None
+        cues = _COUNTS if number else _COUNTS_OR_EQUALS
+        value = _find_final_result(plain) or _find_count(plain, cues)
+        if value is not None:
+            return value or None
+    return None
+
+
+def _find_final_result(plain: str) -> str | None:
+    """Return the number after ``the final result is``, or the one of ``12 in total``."""
+    if final := _FINAL_RESULT.search(plain):
+        number = next(iter(find_numbers(plain[final.end() :])), None)
+        if number and number.start < 3 and number.clear and not number.percent:
+            return number.plain
+    total = _IN_TOTAL.search(plain)
+    return str(NUMBER_WORDS.get(total[1].lower(), total[1])) if total else None
+
+
+def _find_count(plain: str, cues: re.Pattern[str]) -> str | None:
+    """Return the number after the last cue with a number; empty if unclear, None without one."""
+    for cue in reversed(list(cues.finditer(plain))):
+        value = _find_number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
+        if value is not None:
+            return value
     return None
 
 
@@ -401,12 +421,8 @@ def _find_number_after(text: str) -> str | None:
     candidates = numbers or words
     if not candidates and not all_numbers:
         return None
-    if (
-        len(set(candidates)) != 1
-        or len(candidates) > _MOST_REPETITIONS
-        or len(all_numbers) > len(numbers)
-        or _DENIES.search(text)
-    ):
+    is_one = len(set(candidates)) == 1 and len(candidates) <= _MOST_REPETITIONS
+    if not is_one or len(all_numbers) > len(numbers) or _DENIES.search(text):
         return ""
     return candidates[0]
 
