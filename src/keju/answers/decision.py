@@ -307,12 +307,14 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
     return _make_decision(_find_strict_span(deciding_span, stated), other_span, by_order)
 
 
-def _find_strict_span(span: StatementSpan, stated: Sequence[StatementSpan]) -> StatementSpan:
+def _find_strict_span(
+    deciding_span: StatementSpan, stated: Sequence[StatementSpan]
+) -> StatementSpan:
     """Return the same answer with the marker of the protocol, if the reply has it."""
-    if span.is_strict:
-        return span
-    strict_spans = (other for other in stated if other.is_strict)
-    return next((other for other in strict_spans if other.statement == span.statement), span)
+    if deciding_span.is_strict:
+        return deciding_span
+    equal_spans = (span for span in stated if span.statement == deciding_span.statement)
+    return next((span for span in equal_spans if span.is_strict), deciding_span)
 
 
 def _make_decision(

@@ -383,13 +383,13 @@ def remove_half_option(text: str, choices: Sequence[str], *, labelled: bool = Fa
     label = _LABEL.match(text, begin) if labelled else None
     half = plain_text(text[label.end() if label else begin :])
     texts: Sequence[str] = option_texts(tuple(choices)).plain
-    least = LEAST_PART
+    least_length = LEAST_PART
     if label and (
         option_text := plain_option_text(text[label.start() :].lstrip("([ ")[0], choices)
     ):
-        texts, least = [option_text], 0
+        texts, least_length = [option_text], 0
     fits = [option for option in texts if option.startswith(half) and option != half]
-    return text[:begin].rstrip() if len(half) >= least and len(fits) == 1 else text
+    return text[:begin].rstrip() if len(half) >= least_length and len(fits) == 1 else text
 
 
 LEAST_PART = 8

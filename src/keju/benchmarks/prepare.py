@@ -147,7 +147,7 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
         if config.part is not None:
             selected_exam = _select_part(selected_exam, *config.part)
         selected_exam.arm = arm
-        if (exam.benchmark, arm) in {(other.benchmark, other.arm) for other, _ in prepared}:
+        if (exam.benchmark, arm) in {(ready.benchmark, ready.arm) for ready, _ in prepared}:
             raise ConfigError("prepare_twice", benchmark=exam.benchmark, name=name)
         if config.rotate_options > 1:
             from keju.benchmarks.rotation import rotate_exam

@@ -202,9 +202,9 @@ def _numbers_after(
     return [by_start.get(lead.end()) if lead else None for lead in leads]
 
 
-def _are_same(number: ParsedNumber, others: Sequence[ParsedNumber | None]) -> bool:
-    """Whether all other numbers, if they exist, equal a number."""
-    return all(is_same_number(number, other) for other in others if other)
+def _are_same(number: ParsedNumber, compared_numbers: Sequence[ParsedNumber | None]) -> bool:
+    """Whether all compared numbers that exist equal a number."""
+    return all(is_same_number(number, compared) for compared in compared_numbers if compared)
 
 
 def _compete(rivals: Sequence[ParsedNumber], number: ParsedNumber, text: str) -> bool:

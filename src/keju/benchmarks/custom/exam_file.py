@@ -227,11 +227,13 @@ def choose_templates(
     request = _closing_request(exam, kind, reader, letters=letters)
     question = args.prompt_template or exam.template or "\n\n".join(filter(None, (form, request)))
     exam_whole = None if args.prompt_template else exam.few_shot_template
-    whole = args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
+    whole_template = (
+        args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
+    )
     line = _answer_line(exam, reader, letters=letters)
     shot = exam.shot_template or f"{form}\n\n{line}"
     explained = shot if letters else f"{form}\n\n{{explanation}}\n{line}"
-    templates = PromptTemplates(question, whole, shot, exam.shot_template or explained)
+    templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
     _check_templates(templates, exam, kind, args, columns=columns, file=file)
     return templates
 
