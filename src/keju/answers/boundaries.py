@@ -71,6 +71,8 @@ _DISPLAY_END = lazy_pattern(r"\s*(?:\\\]|\$\$|[∎□■])\s*\Z")
 
 def remove_display(text: str) -> str:
     """Return a text without the signs around a last displayed formula of several lines."""
+    if text.rstrip()[-1:] not in _DISPLAY_SIGNS:
+        return text
     end = _DISPLAY_END.search(text, max(0, len(text) - _LONGEST_DISPLAY_END))
     if end is None:
         return text
@@ -84,6 +86,7 @@ def remove_display(text: str) -> str:
 
 
 _LONGEST_DISPLAY_END = 12
+_DISPLAY_SIGNS = frozenset("]$∎□■")
 # `🎉`, `😊`: pictures without a meaning for the answer. Ticks and crosses have a meaning.
 _PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
     map(chr, (*range(0x2600, 0x2611), *range(0x2612, 0x2700), *range(0x1F000, 0x1FB00)))

@@ -118,11 +118,9 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     if is_chosen and len(chosen_labels := collect_verdicts(parts, sample).chosen_labels) == 1:
         return Conclusion(chosen_labels.pop(), rule="discussion", passage=tail[-SHORT:])
     step = None if form.is_cut else _ConclusionSearch(parts, sample, form).find()
-    if step is not None and step.value:
+    if step is not None and (step.value or not _judges_all(parts, sample)):
         return step
     if not parts or not may_call_right(tail, sample):
-        return Conclusion()
-    if step is not None and not _judges_all(parts, sample):
         return Conclusion()
     return _find_discussed_option(parts, sample, ended=form.is_complete)
 
@@ -162,11 +160,12 @@ def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: 
 
 
 def _judges_all(parts: Sequence[Sentence], sample: Sample) -> bool:
-    """Whether a reply calls each option right or wrong, and the requested one alone."""
+    """Whether a reply calls each option right or wrong, and only the requested one wrong."""
+    if not sample.asks_for_wrong:
+        return False
     verdicts = collect_verdicts(parts, sample)
     return (
-        sample.asks_for_wrong
-        and len(verdicts.wrong_labels) == 1
+        len(verdicts.wrong_labels) == 1
         and not verdicts.right_labels & verdicts.wrong_labels
         and verdicts.right_labels | verdicts.wrong_labels == set(sample.labels)
     )

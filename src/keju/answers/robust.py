@@ -83,8 +83,8 @@ _ANNOUNCES = lazy_pattern(r"nswer|NSWER|boxed|orrect|答|选|正确")
 _CORRECT_OPTION = lazy_pattern(r"orrect (?i:option|choice|response|letter)")
 
 
-_DISPLAY_ENDS = ("\\]", "$$", "∎", "□", "■")
-"""The ends of a displayed formula and of a proof."""
+_DISPLAY_ENDS = frozenset("]$∎□■\n ")
+"""The last characters of a displayed formula and of a proof, which blanks may follow."""
 # Chinese, and full-width letters and signs, which have separate wordings.
 _WIDE = lazy_pattern(r"[\u3000-\u9fff\uff00-\uffef]")
 
@@ -181,7 +181,7 @@ class RobustReader(Reader):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
             text = normalise_chinese(text)
-        if text.endswith(_DISPLAY_ENDS) or text[-4:].rstrip().endswith(_DISPLAY_ENDS):
+        if text[-1:] in _DISPLAY_ENDS:
             text = remove_display(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):
             text = remove_cues(text, self._kind_of(sample), sample)

@@ -200,7 +200,7 @@ def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file; keep line breaks inside quoted fields."""
-    lines = _TableLines(_stream(content), where)
+    lines = TableLines(_stream(content), where)
     try:
         reader = csv.DictReader(lines)
         header = reader.fieldnames or ()
@@ -225,7 +225,7 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
 _ONE_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-class _TableLines(Iterator[str]):
+class TableLines(Iterator[str]):
     """The lines of a table as text; DataError for a line that is not UTF-8 or holds a NUL.
 
     The bytes and commas of a row, and the number of empty lines before it, are limited.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from keju.answers.kinds import Choice, Number, Text
+from keju.answers.kinds import AnswerKind, Choice, Number, Text
 from keju.answers.reader import Reader
 from keju.answers.robust import ACCEPTED as ACCEPTED
 from keju.answers.robust import RobustReader
 from keju.answers.segments import SILENT, find_segments
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
+from keju.benchmarks.custom.statements import states_answer
 from keju.config.patterns import compile_pattern
 from keju.errors import ConfigError
 from keju.types import Answer, Sample
@@ -24,7 +25,7 @@ MARKERS = {"en": ANSWER_COLON, "zh": re.compile(r"答案[:：]")}
 class RuleReader(RobustReader):
     """Reads the last part of a reply that matches a rule of the exam file."""
 
-    def __init__(self, kind: Choice | Text, rule: ReaderRule) -> None:
+    def __init__(self, kind: AnswerKind, rule: ReaderRule) -> None:
         marker = re.compile(re.escape(rule.marker or ""))
         self._parts: Callable[[str], list[str]]
         if rule.regex is not None:
@@ -58,22 +59,53 @@ class ExactTextReader(Reader):
         return any(value == accepted_text.strip() for accepted_text in accepted)
 
 
+class FreeTextReader(RobustReader):
+    """Reads an answer as text. A whole sentence that states the right answer counts as right."""
+
+    version = RobustReader.version + 1
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        if super().matches(value, sample):
+            return True
+        accepted = sample.metadata.get(ACCEPTED) or (sample.target,)
+        if sample.choices or not sample.target:
+            return False
+        return any(states_answer(value, target, sample.text) for target in accepted)
+
+
 def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
     strict, rule = MARKERS[exam.language], exam.reader
-    answers = Choice() if kind == "choice" else Text()
-    readers: list[Reader] = [RobustReader(answers, strict=strict)]
+    options = Choice()
+    readers: list[Reader]
     if kind == "choice":
         about = "custom.about_reader_letter"
-        readers.insert(0, RobustReader(answers, strict=strict, name=LETTER, about=about))
+        letter = RobustReader(options, strict=strict, name=LETTER, about=about)
+        readers = [letter, RobustReader(options, strict=strict)]
     else:
         about = "custom.about_reader_number"
-        number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)
-        readers += [ExactTextReader(), number]
+        text, number = Text(), Number(anywhere=True)
+        number_reader = RobustReader(
+            _kind_by_options(kind, number), strict=strict, name="number", about=about
+        )
+        free_text = FreeTextReader(_kind_by_options(kind, text), strict=strict)
+        readers = [free_text, ExactTextReader(), number_reader]
     if isinstance(rule, ReaderRule):
-        readers.append(RuleReader(answers, rule))
+        if kind == "mixed":
+            raise ConfigError("custom.rule_of_mixed")
+        readers.append(RuleReader(options if kind == "choice" else Text(), rule))
     by_name = {reader.name: reader for reader in readers}
     name = readers[-1].name if isinstance(rule, ReaderRule) else rule or readers[0].name
     if name not in by_name:
         raise ConfigError(f"custom.reader_of_{kind}", name=name, valid=[*by_name])
     return name, by_name
+
+
+def _kind_by_options(
+    kind: Kind, free_kind: AnswerKind
+) -> AnswerKind | Callable[[Sample], AnswerKind]:
+    """Return the kind of free answers, or for a mixed exam the kind of each sample's answers."""
+    if kind == "free":
+        return free_kind
+    options = Choice()
+    return lambda sample: options if sample.choices else free_kind
