@@ -230,11 +230,14 @@ def _begins_a_list(
     following_text = text[first_line.end : first_line.end + 4 * LONGEST_LINE]
     if sample.choices and _LIST_APART.match(following_text):
         return False
-    for line in list(filter(str.strip, following_text.split("\n")))[:3]:
-        labelled = LABELLED.match(line) if sample.choices else None
-        if (kind.whole(line, sample) or (labelled and labelled[1]) or value) != value:
-            return True
-    return False
+    next_lines = list(filter(str.strip, following_text.split("\n")))[:3]
+    return any(_find_line_answer(line, kind, sample) not in ("", value) for line in next_lines)
+
+
+def _find_line_answer(line: str, kind: AnswerKind, sample: Sample) -> str:
+    """Return the answer that a line is, or the label of an option with which it begins."""
+    labelled = LABELLED.match(line) if sample.choices else None
+    return kind.whole(line, sample) or (labelled[1] if labelled else "")
 
 
 # The next item of a list of options: `C. `.

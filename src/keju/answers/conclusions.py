@@ -111,12 +111,20 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     """Return the conclusion of the end of a reply: a ticked, chosen or concluded option."""
     if marked := find_ticked_option(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
-    is_chosen = may_choose(tail) and CHOSEN.search(tail)
+    is_chosen = may_choose(tail) and CHOSEN.search(tail) is not None
     if form.is_cut and not is_chosen and not _names_all(tail, sample):
         return Conclusion()
     parts = split_sentences(tail, sample)
-    if is_chosen and len(chosen_labels := collect_verdicts(parts, sample).chosen_labels) == 1:
-        return Conclusion(chosen_labels.pop(), rule="discussion", passage=tail[-SHORT:])
+    chosen_labels = collect_verdicts(parts, sample).chosen_labels if is_chosen else ()
+    if len(chosen_labels) == 1:
+        return Conclusion(min(chosen_labels), rule="discussion", passage=tail[-SHORT:])
+    return _conclude_sentences(parts, tail, sample, form)
+
+
+def _conclude_sentences(
+    parts: Sequence[Sentence], tail: str, sample: Sample, form: _ReplyForm
+) -> Conclusion:
+    """Return the option that the last sentences conclude, or that a discussion leaves."""
     step = None if form.is_cut else _ConclusionSearch(parts, sample, form).find()
     if step is not None and (step.value or not _judges_all(parts, sample)):
         return step
@@ -241,6 +249,12 @@ class _FinalSentence(NamedTuple):
     def mention(self) -> OptionMention:
         """The last asserted mention, or else the last discussed one."""
         return (self.judged.asserted or self.judged.discussed)[-1]
+
+    @property
+    def has_number(self) -> bool:
+        """Whether the mention is the text of an option with digits."""
+        mentioned_text = self.sentence[self.mention.start : self.mention.end]
+        return self.mention.is_text and any(map(str.isdigit, mentioned_text))
 
     @property
     def asserts_beyond_item(self) -> bool:
@@ -461,9 +475,7 @@ def _is_sure(
         return False
     if not at_end and _NOT_LISTED.search(sentence, last_mention.end):
         return False  # `it is 3.2 V, but this is not an option`
-    mentioned_text = sentence[last_mention.start : last_mention.end]
-    is_number = last_mention.is_text and any(map(str.isdigit, mentioned_text))
-    if is_number and not (analysis.concludes or form.is_brief):
+    if analysis.has_number and not (analysis.concludes or form.is_brief):
         return False  # a number on the way to another
     decides_at = last_mention.start if last_mention.is_text else len(sentence)
     if analysis.concludes or _DECIDES.search(sentence, 0, decides_at):

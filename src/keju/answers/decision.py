@@ -293,9 +293,8 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
         relation = find_relation(
             text, deciding_span, previous_span, later_span, same_line=same_line
         )
-        is_unclear = not is_undecided and deciding_span.statement.value is None
-        if is_unclear and later_span.statement.value:
-            relation = "corrected"  # an ambiguous or impossible answer, and then a clear one
+        if not is_undecided and _is_clearer(later_span, deciding_span):
+            relation = "corrected"
         if relation == "corrected":
             deciding_span, other_span = later_span, deciding_span
             by_order = is_undecided = False
@@ -305,6 +304,11 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
         elif later_span.statement.value is not None:
             other_span, by_order = other_span if by_order else later_span, True
     return _make_decision(_find_strict_span(deciding_span, stated), other_span, by_order)
+
+
+def _is_clearer(later_span: StatementSpan, deciding_span: StatementSpan) -> bool:
+    """Whether a clear answer follows an ambiguous or impossible one."""
+    return deciding_span.statement.value is None and bool(later_span.statement.value)
 
 
 def _find_strict_span(
@@ -351,10 +355,8 @@ def find_relation(
     """Return the relation of a later answer to the current one, from the text between answers."""
     begin, end = previous_span.end, later_span.start
     between = text[begin:end]
-    if not begin and previous_span.is_strict and not _ANOTHER_TASK.search(between):
-        return "corrected"  # an option at the beginning of the reply, and then an announcement
-    if between.strip().lower() in PLAIN_LEAD_INS:
-        return "corrected"  # a first line without any marker, and then an announcement
+    if _follows_first_line(between, previous_span):
+        return "corrected"
     if end - begin > 2 * _CORRECTION_REACH:
         between = (
             text[begin : begin + _CORRECTION_REACH] + "\n" + text[end - _CORRECTION_REACH : end]
@@ -368,6 +370,13 @@ def find_relation(
     if same_line:
         return _find_relation_in_line(between, previous_span)
     return _find_relation_across_lines(text, deciding_span, later_span, between, before)
+
+
+def _follows_first_line(between: str, previous_span: StatementSpan) -> bool:
+    """Whether an announcement follows an answer without any marker at the beginning of a reply."""
+    if not previous_span.end and previous_span.is_strict and not _ANOTHER_TASK.search(between):
+        return True
+    return between.strip().lower() in PLAIN_LEAD_INS
 
 
 def _find_relation_in_line(between: str, previous_span: StatementSpan) -> Relation:

@@ -147,17 +147,14 @@ def _add_verdicts(
     sample: Sample,
 ) -> None:
     """Add the options that one sentence calls right, wrong, or the answer."""
-    labels = [part.item_label] if part.item_label else []
+    labels = subject = list(filter(None, [part.item_label]))
     is_about = _ABOUT_ITEM.match(part.text) is not None
-    is_subject = False
-    subject = labels
+    may_describe = False  # whether words of the question may be about the named option
     for clause, clause_labels in split_remarks(sentence, sample):
         labels = clause_labels or labels  # a remark after a comma is about the same option
         subject = clause_labels or subject
-        is_subject = sample.asks_for_wrong and (bool(clause_labels) or is_subject)
-        is_direct = bool(clause_labels) or (is_subject and _repeats_question(clause, sample))
-        if not subject:
-            continue
+        is_direct = bool(clause_labels) or (may_describe and _repeats_question(clause, sample))
+        may_describe = may_describe or (bool(clause_labels) and sample.asks_for_wrong)
         verdicts.discussed_labels.update(labels)
         if _chooses_option(clause):
             verdicts.chosen_labels.update(subject)

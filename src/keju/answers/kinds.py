@@ -244,10 +244,8 @@ class Number(AnswerKind):
             return None if "\n" in text else _last_number(text)
         if text.isascii() and text.strip().isdigit():
             return text.strip().lstrip("0") or "0"
-        if _OPEN_OPERATION.search(text):
-            return None
         bare = _plain_number(text)
-        if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
+        if _OPEN_OPERATION.search(text) or _OPEN_BRACKET.fullmatch(bare):
             return None
         number = parse_leading_number(bare)
         if number is None or number.percent:
@@ -295,6 +293,10 @@ _LONGEST_NOUN = 30
 _FIGURE = lazy_pattern(r"[^A-Za-z ]")
 # `-8 *`, `19 +`: a calculation that broke off.
 _OPEN_OPERATION = lazy_pattern(r"\d\s+[-+*/×÷^]\s*\Z")
+
+
+# `(-8`: a bracket that is not closed.
+_OPEN_BRACKET = lazy_pattern(r"[(\[].*[^)\]]|[(\[]", re.DOTALL)
 
 
 def _plain_number(segment: str) -> str:

@@ -7,7 +7,7 @@ answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -398,13 +398,7 @@ def _is_like(label_span: _LabelSpan, other_span: _LabelSpan, labels: str) -> boo
 def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -> bool:
     """Whether the rest of the sentence offers another label, neither rejected nor discussed."""
     is_discussed = False
-    sentence = SENTENCE_END.search(bare, position)
-    for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
-        label = mention[1] or mention[2] or mention[3]
-        if label == label_span.label or label not in labels:
-            continue
-        between = bare[position : mention.start(mention.lastindex or 0)]
-        position = mention.end()
+    for mention, between in _find_other_labels(bare, label_span, labels, position):
         if REJECTS.search(between):
             is_discussed = True
         elif OFFERS.search(between):
@@ -414,3 +408,15 @@ def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -
         elif not NEGATIVE.match(bare, mention.end()):
             return True
     return False
+
+
+def _find_other_labels(
+    bare: str, label_span: _LabelSpan, labels: str, position: int
+) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the other labels in the rest of the sentence, each with the text before it."""
+    sentence = SENTENCE_END.search(bare, position)
+    for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
+        label = mention[1] or mention[2] or mention[3]
+        if label != label_span.label and label in labels:
+            yield mention, bare[position : mention.start(mention.lastindex or 0)]
+            position = mention.end()

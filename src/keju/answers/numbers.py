@@ -239,9 +239,12 @@ def _find_sign(text: str, start: int) -> tuple[int, bool, bool]:
     A sign must be distinguished from a dash between two numbers or two words.
     """
     sign = _SIGN_BEFORE.search(text, max(0, start - _SIGN_REACH), start)
-    if sign is None:
-        return start, False, True
-    sign_start = sign.start()
+    return _read_sign(text, sign) if sign else (start, False, True)
+
+
+def _read_sign(text: str, sign: re.Match[str]) -> tuple[int, bool, bool]:
+    """Return the same as `_find_sign` for a sign or a dash before a number."""
+    start, sign_start = sign.end(), sign.start()
     nearest = max(0, sign_start - _SIGN_REACH)
     stem = nearest + len(text[nearest:sign_start].rstrip(" \t"))
     before = text[stem - 1] if stem else "\n"
@@ -251,16 +254,15 @@ def _find_sign(text: str, start: int) -> tuple[int, bool, bool]:
         return (sign_start, bool(sign[1]), False) if leading else (start, False, False)
     if not sign[1]:
         return sign_start, False, attached
-    is_word = sign[1].isalpha()
     if before == "\n":
-        return sign_start, True, attached or is_word
+        return sign_start, True, attached or sign[1].isalpha()
     if before in _BEFORE_MINUS:
         return sign_start, True, True
-    if is_word:
+    if sign[1].isalpha():
         follows_verb = _WORD_BEFORE_MINUS.search(text, max(0, stem - _WORD_REACH), stem)
         return sign_start, True, follows_verb is not None
-    is_minus = leading and sign[1] not in _LONG_DASHES
-    return sign_start, True, is_minus and (before.isalpha() or before in ".!?")
+    follows_word = before.isalpha() or before in ".!?"
+    return sign_start, True, leading and follows_word and sign[1] not in _LONG_DASHES
 
 
 def _parse_value(match: re.Match[str], negative: bool) -> Decimal | None:

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, link_strength
@@ -195,14 +196,11 @@ class SentenceMentions(NamedTuple):
 
 def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
     """Return how a normalised sentence treats the options that it names."""
-    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
-        return SentenceMentions()
-    if not find_mentions(sentence, sample) or is_supposition(sentence, sample):
+    if _states_no_option(sentence, sample):
         return SentenceMentions()
     if _OTHER_GRADE.fullmatch(sentence) or _NUMBERED.search(sentence):
         return SentenceMentions(is_open=True)
-    if (closing := _IS_MY_ANSWER.search(sentence)) is not None:
-        sentence = sentence[: closing.start()]
+    sentence = _IS_MY_ANSWER.split(sentence, maxsplit=1)[0]
     asserted: list[OptionMention] = []
     discussed: list[OptionMention] = []
     rejected: list[str] = []
@@ -210,7 +208,7 @@ def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
     for clause, group in _find_clauses(sentence, sample):
         mention, end = group[0], group[-1].end
         if _is_rejected(sentence, group[-1], clause, sample):
-            rejected += [rejected_mention.label for rejected_mention in group]
+            rejected += map(attrgetter("label"), group)
         elif len(group) > 1 or _states(_ALTERNATIVE_BEFORE, clause, sample, 4):
             asserted, is_open = [], True
         elif asserted and _EQUALLY.search(sentence, end):
@@ -223,6 +221,13 @@ def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
         else:
             discussed.append(mention)
     return SentenceMentions(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
+
+
+def _states_no_option(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence is a question or a supposition, or names no option."""
+    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
+        return True
+    return not find_mentions(sentence, sample) or is_supposition(sentence, sample)
 
 
 def _find_clauses(sentence: str, sample: Sample) -> Iterator[tuple[str, list[OptionMention]]]:

@@ -402,22 +402,19 @@ _PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "
 _ITS_VERB = lazy_pattern(r"it ([a-z]{4,})s")
 # The beginning of `It was the employee's performance`.
 _IT_IS = lazy_pattern(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
-_IT_OR_THEY = ("it", "th")
-"""The first letters of all matches of `_ITS_VERB` and `_IT_IS`."""
 # The reason in `No, because the goods were late`.
 _REASON = lazy_pattern(r"\b(?:because|since) (.{20,})")
 
 
 def _find_other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     """Return another form of an option: its plural, or a reason that only this option gives."""
-    if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
+    if reason := _REASON.search(text):
         part = reason[1].rstrip(".")
         return part if sum(part in option for option, _ in options) == 1 else ""
-    if text[:2] in _IT_OR_THEY:
-        if verb := _ITS_VERB.fullmatch(text):
-            return verb[1]
-        if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
-            return text[there.end() :]
+    if verb := _ITS_VERB.fullmatch(text):
+        return verb[1]
+    if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
+        return text[there.end() :]
     return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
 
 

@@ -228,6 +228,12 @@ class RobustReader(Reader):
         if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
             answer = self._read_conclusion(text, kind.plainly(text, sample), sample, ())
             return _with_reason(answer, kind.nothing)
+        return self._read_announced(text, kind, sample, is_silent=is_silent)
+
+    def _read_announced(
+        self, text: str, kind: AnswerKind, sample: Sample, *, is_silent: bool
+    ) -> Answer:
+        """Return the answer of the first stretch that has one, after all announcements are read."""
         marked, reason = self._find_announcements(text, kind, sample, is_silent=is_silent)
         if len(marked) > 2 and (after := self._skip_replayed_examples(text, marked, sample)):
             return _answer_of_statements(
@@ -421,7 +427,7 @@ class RobustReader(Reader):
         """Return the index of the first statement after the answers of worked examples, or 0."""
         answers = self._read_worked_examples(sample)
         example_count = len(answers)
-        if example_count < 2 or len(marked) <= example_count:
+        if not 2 <= example_count < len(marked):
             return 0
         reply_values = [
             marked_span.statement.value or "?" for marked_span in marked[:example_count]

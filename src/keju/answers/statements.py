@@ -52,15 +52,14 @@ def find_statements(
         if _begins_list(text, start, end):
             continue
         statement = NO_ANSWER
-        for segment_start in (end, longer) if longer > end else (end,):
+        for segment_start in sorted({end, max(end, longer)}):
             limits[number] = (start, segment_start)
             words = read_segment(text, limits, number, paragraph=kind.paragraph).text
             if number == len(spans) - 1 and _is_cut_off_loop(words, text, statements_by_words):
                 statement = NO_ANSWER
                 break
-            words = _clean_announced_words(
-                words, fills_form=is_strict and text[segment_start - 1] in ":："
-            )
+            fills_form = is_strict and text[segment_start - 1] in ":："
+            words = _clean_announced_words(words, fills_form=fills_form)
             if words not in statements_by_words:
                 statements_by_words[words] = kind.read(words, sample)
             statement = statements_by_words[words]

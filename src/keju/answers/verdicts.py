@@ -69,16 +69,14 @@ def find_last_verdict(
     words = _VerdictWords(word, values, at, phrases, question, _find_question_names(question))
     ended = ENDED.search(text) is not None
     sentences = find_last_sentences(text, 12)
-    is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
+    is_concluded = any(map(BEGINS_CONCLUSION.match, sentences[:1]))
     for number, original_sentence in enumerate(sentences):
         if len(original_sentence) > 3 * SHORT or (number and not ended):
             break
         if _leaves_open(original_sentence):
             return NO_ANSWER
-        needs_conclusion = number > (0 if is_concluded else 1)
-        if needs_conclusion and not concludes(original_sentence):
-            continue
-        if _says_nothing(original_sentence, question):
+        may_count = number + is_concluded < 2 or concludes(original_sentence)
+        if not may_count or _says_nothing(original_sentence, question):
             continue
         before = sentences[1:4] if number == 0 else ()
         statement = _read_sentence(original_sentence, before, words, text, ended=ended)
@@ -97,6 +95,11 @@ class _VerdictWords(NamedTuple):
     question: str
     names: set[str]
     """The names in the question."""
+
+    def has_one_value(self, text: str) -> bool:
+        """Whether all verdicts of a brief reply have the same value."""
+        verdict_values = {self.values[match[1].lower()] for match in self.word.finditer(text)}
+        return len(verdict_values) == 1 and len(text) <= BRIEF
 
     def find_all(self, sentence: str) -> list[re.Match[str]]:
         """Return the verdicts of a sentence that are separate words."""
@@ -121,19 +124,15 @@ def _read_sentence(
         _choose_verdict(sentence, verdict_matches, words.values) if verdict_matches else NO_ANSWER
     )
     if statement.value is None and _is_about(sentence, words.names):
-        phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
-        value = _find_phrase_value(phrased, words.phrases, ended=ended)
+        certain_part = sentence[: hedged.start()] if hedged else sentence
+        value = _find_phrase_value(_REASON.split(certain_part)[0], words.phrases, ended=ended)
         if value and before and not concludes(original_sentence):
             value = _find_concluded_phrase(before, words) or value
         if value:
             return AnswerStatement(value)
-    if not verdict_matches:
-        return None
-    if not hedged:
-        return statement
-    verdict_values = {words.values[match[1].lower()] for match in words.word.finditer(text)}
     # a possible verdict counts if the reply contains no other
-    return statement if len(verdict_values) == 1 and len(text) <= BRIEF else None
+    counts = verdict_matches and (not hedged or words.has_one_value(text))
+    return statement if counts else None
 
 
 def _leaves_open(sentence: str) -> bool:
@@ -268,24 +267,33 @@ def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str |
     for pattern, affirmed, denied in phrases:
         for match in pattern.finditer(sentence):
             before = sentence[max(0, match.start() - 60) : match.start()]
-            if _ASKED.search(before) or _SAID_BY.search(sentence, 0, match.start()):
+            if _is_reported(sentence, match, before):
                 continue
-            if _CONDITION.match(sentence, match.end()):
-                continue
-            is_denied = (
-                _NEGATION.search(before)
-                or _IS_FALSE.match(sentence, match.end())
-                or _BUT_NOT.search(sentence, match.end())
-            )
-            if not (is_denied and denied) and _is_doubtful(sentence, match, before):
+            value = affirmed
+            if denied and _is_denied(sentence, match, before):
+                value = denied
+            elif _is_doubtful(sentence, match, before):
                 value = ""
-            else:
-                value = denied if is_denied and denied else affirmed
             candidates.append((match.end(), -match.start(), value))
-    return (
-        max(candidates)[2]
-        if candidates and (ended or max(candidates)[0] == len(sentence))
-        else None
+    if not candidates:
+        return None
+    end, _, value = max(candidates)
+    return value if ended or end == len(sentence) else None
+
+
+def _is_reported(sentence: str, phrase: re.Match[str], before: str) -> bool:
+    """Whether a phrase is a question, a condition or the words of someone else."""
+    if _ASKED.search(before) or _SAID_BY.search(sentence, 0, phrase.start()):
+        return True
+    return _CONDITION.match(sentence, phrase.end()) is not None
+
+
+def _is_denied(sentence: str, phrase: re.Match[str], before: str) -> bool:
+    """Whether the words before or after a phrase deny it."""
+    return bool(
+        _NEGATION.search(before)
+        or _IS_FALSE.match(sentence, phrase.end())
+        or _BUT_NOT.search(sentence, phrase.end())
     )
 
 

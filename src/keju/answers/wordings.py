@@ -116,7 +116,7 @@ def _overlaps(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
 
 
 def _add_boxes(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans of markers with those of the boxes that belong to no marker, in order."""
+    """Return the spans of all markers, and of the boxes that belong to no marker, in order."""
     # The backslash of each `\boxed{B}`.
     boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
     kept_spans: list[tuple[int, int]] = []

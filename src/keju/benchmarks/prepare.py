@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from traceback import extract_tb
 from typing import Any, Literal
 
@@ -266,10 +267,9 @@ def prepare(
     counts = count_rows(questions.subsets, benchmark.rows)
     notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
     titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
-    faults: list[Notice] = []
-    if _is_plugin(benchmark):
-        shot_samples = (shot for pool in shots.values() for shot in pool)
-        faults = check_samples(name, questions.samples, shot_samples)
+    shot_samples = chain.from_iterable(shots.values())
+    is_plugin = _is_plugin(benchmark)
+    faults = check_samples(name, questions.samples, shot_samples) if is_plugin else []
     return benchmark.exam(
         benchmark=name,
         protocol=protocol,

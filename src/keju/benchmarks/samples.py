@@ -219,11 +219,9 @@ def select(
         if subset_counts and not count:
             continue
         start = len(selected_rows)
-        if count == len(rows) or method == "first":
-            selected_rows.extend(rows[:count])
-        else:
-            strata = exam.samples if method == "stratified" else None
-            selected_rows.extend(_draw_rows(rows, count, draw, strata))
+        strata = exam.samples if method == "stratified" else None
+        is_first = count == len(rows) or method == "first"
+        selected_rows.extend(rows[:count] if is_first else _draw_rows(rows, count, draw, strata))
         subsets.append(Subset(subset.name, start, len(selected_rows), subset.title, len(rows)))
     drawn_exam = _select_rows(exam, selected_rows, subsets)
     drawn_exam.undrawn = {subset.name for subset in exam.subsets} - {

@@ -110,16 +110,15 @@ class LogicalDeduction(FreshTask):
         places = {thing: place for place, thing in enumerate(problem.order)}
         article = language == "en" and kind != "people"
         sentences = []
+        article_inside, article_first = ("the ", "The ") if article else ("", "")
         for thing, other_thing, after in problem.clues:
             if other_thing is None:
                 clue_form = _place_form(scene, places[thing], size, language)
             else:
                 clue_form = scene.after if after else scene.before
-            a, b = names[thing], names[other_thing or 0]
+            b = names[other_thing or 0]
             sentences.append(
-                clue_form.format(a=f"The {a}", b=f"the {b}")
-                if article
-                else clue_form.format(a=a, b=b)
+                clue_form.format(a=f"{article_first}{names[thing]}", b=f"{article_inside}{b}")
             )
         numeral = NUMBERS[language].split()[size]
         things = [_with_article(name) for name in names] if article and kind in SINGULAR else names
@@ -128,7 +127,7 @@ class LogicalDeduction(FreshTask):
         end, gap = ("。", "") if language == "zh" else (".", " ")
         text = beginning + gap.join([opening, *(sentence + end for sentence in sentences)])
         asked_form = _place_form(scene, problem.asked_place, size, language)
-        options = [asked_form.format(a=f"The {name}" if article else name) for name in names]
+        options = [asked_form.format(a=f"{article_first}{name}") for name in names]
         return add_options(text, options, problem.order[problem.asked_place], language)
 
     def solve(self, text: str) -> str | None:

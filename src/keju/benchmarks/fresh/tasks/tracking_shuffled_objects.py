@@ -206,13 +206,7 @@ def _trace_holder(
         return None
     holder = person_in(ends[0])
     for left_person, right_person in reversed(swaps):
-        holder = (
-            right_person
-            if holder == left_person
-            else left_person
-            if holder == right_person
-            else holder
-        )
+        holder = {left_person: right_person, right_person: left_person}.get(holder, holder)
     start_sentence = start_sentences.get(holder, "")
     return find_label(
         options, max((o for o in options if start_sentence.endswith(o)), key=len, default="")
