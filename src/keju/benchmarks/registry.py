@@ -25,6 +25,13 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "gsm8k": ("keju.benchmarks.gsm8k:GSM8K", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm"),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
     "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
+    "humaneval": (
+        "keju.benchmarks.humaneval:HUMANEVAL",
+        "human_eval",
+        "openai_humaneval",
+        "humaneval_plus",
+    ),
+    "mbpp_plus": ("keju.benchmarks.mbpp_plus:MBPP_PLUS", "mbpp-plus", "mbppplus", "mbpp+"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can
@@ -105,6 +112,10 @@ def _suggest(name: str) -> str:
     exam, colon, subset = name.partition(":")
     if colon and exam in known_names:
         return TranslatableText("benchmark_subset", exam=exam, subset=subset)
+    if longer_name := next(
+        (n for n in known_names if n.startswith((f"{name}_", f"{name}-"))), None
+    ):
+        return TranslatableText("benchmark_not_same", name=name, other=longer_name)
     if hint := near_hint(name, known_names):
         return hint
     for exam_name in BUILT_IN:
