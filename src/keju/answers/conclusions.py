@@ -312,7 +312,8 @@ class _ConclusionSearch:
         sample = self._sample
         may_count = self._may_conclude(part, sentences_after, sentence)
         if sentences_after >= _NEAREST and not may_count and not _may_decide(sentence, sample):
-            return self._skip(part, sentences_after, sentence)
+            self._skip(part, sentences_after, sentence)
+            return None
         if not find_mentions(sentence, sample):
             return self._skip_unless_open(part, sentences_after, sentence)
         if _is_unknown(sentence, sample):
@@ -321,7 +322,8 @@ class _ConclusionSearch:
             return self._conclude(label, part)
         analysis = _analyse_sentence(part, sentences_after, sentence, sample) if may_count else None
         if analysis is None or not self._is_conclusion(analysis):
-            return self._skip(part, sentences_after, sentence)
+            self._skip(part, sentences_after, sentence)
+            return None
         return self._read_conclusion(analysis)
 
     def _skip(self, part: Sentence, sentences_after: int, sentence: str) -> None:
@@ -338,7 +340,8 @@ class _ConclusionSearch:
         is_open = sentences_after < _NEAREST and not part.item_label and _is_left_open(sentence)
         if is_open and not may_leave_one_option(self._parts):
             return OPEN
-        return self._skip(part, sentences_after, sentence)
+        self._skip(part, sentences_after, sentence)
+        return None
 
     def _read_conclusion(self, analysis: _FinalSentence) -> Conclusion | None:
         """Return the conclusion of a concluding sentence, or None if it has no single option."""
