@@ -124,7 +124,7 @@ def divide_out(fraction: str) -> str:
     """Return a plain fraction as a whole number if it is one: ``2468/2`` is 1234."""
     numerator, denominator = (Fraction(part.strip()) for part in fraction.split("/"))
     quotient = numerator / denominator if denominator else None
-    return str(quotient) if quotient is not None and quotient.is_integer() else fraction.strip()
+    return str(quotient) if quotient is not None and quotient.denominator == 1 else fraction.strip()
 
 
 class ZeroEvalReader(Reader):
