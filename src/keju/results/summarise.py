@@ -242,9 +242,13 @@ def entries_of(
                 accuracy_by_rule = accuracy_of(job.exam, judgement.by_rule)
                 title = f"accuracy by the reader '{reader.name}' alone, without the judge"
                 entry = entry.with_metrics({WITHOUT_JUDGE: replace(accuracy_by_rule, title=title)})
+        elif reader.is_model_rule:
+            entry = entry.with_notices([Notice("equality_by_rule", {"reader": reader.name})])
         entries.append(entry)
     for place in range(1, len(entries)):
         entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
+    if no_answer_notice := _no_right_answer_notice(job):
+        entries[0] = entries[0].with_first_notice(no_answer_notice)
     name = job.exam.beside
     if secondary_as_metric and len(entries) == 2 and entries[1].reader == name:
         headline_entry, robust = entries
@@ -272,6 +276,24 @@ def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
     for fault in faults:
         examples.setdefault(fault.kind, fault.message)
     return examples
+
+
+def _no_right_answer_notice(job: ExamScores) -> Notice | None:
+    """Return a notice if the headline's reader finds no right answer and another one does.
+
+    Then replies have another form than the reader expects: the score says nothing about the model.
+    """
+    rights = [sum(value > 0 for value in tally.values) for tally in job.tallies]
+    if not rights or rights[0] or not any(rights):
+        return None
+    place = max(range(len(rights)), key=rights.__getitem__)
+    values = {
+        "reader": job.readers[0].name,
+        "other": job.readers[place].name,
+        "right": rights[place],
+        "whole": job.tallies[0].done,
+    }
+    return Notice("reader_finds_nothing", values)
 
 
 def _reader_difference_notices(job: ExamScores, place: int) -> Iterator[Notice]:

@@ -26,7 +26,7 @@ from keju.benchmarks.metadata import (
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
-from keju.results.predictions import Predictions, recorded_reply
+from keju.results.predictions import Predictions, epoch_of, recorded_reply
 from keju.results.schema import SubsetRow
 from keju.results.summarise import entries_of
 from keju.scores.exam_scores import ExamScores
@@ -161,7 +161,8 @@ def _grade_rows(
     )
     names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
-    job = ExamScores(exam, Sampling(), readers, model="")
+    epochs = 1 + max((epoch_of(row) for row in recorded_rows), default=0)
+    job = ExamScores(exam, Sampling(), readers, model="", epochs=epochs)
     rows = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
@@ -169,7 +170,7 @@ def _grade_rows(
         reply = recorded_reply(row, check.letter)
         graded = recorded_sample if check.recorded_gold else sample
         readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
-        job.enter_readings(index, reply, (), readings)
+        job.enter_readings(index * epochs + epoch_of(row), reply, (), readings)
         by_reader = {reading.reader: reading for reading in readings}
         rows.append(GradedRow(row, sample, recorded_sample, by_reader))
     entry = entries_of(job)[0]
