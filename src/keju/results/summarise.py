@@ -223,7 +223,7 @@ def entries_of(
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
             entry = replace(entry, errors=ErrorCounts(dict(kinds), examples[kinds[0][0]], examples))
-        if job.sampling.temperature == 0 and job.epochs > 1:
+        if job.sampling.temperature == 0 and job.epochs > 1 and job.model:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
         reply_count = entry.questions_with_reply * job.epochs
         if reply_count and sum(job.unlabelled_mass) > MUCH_OUTSIDE * reply_count:

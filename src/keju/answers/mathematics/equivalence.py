@@ -1,8 +1,8 @@
 """Whether two mathematical answers are equal.
 
 Answers are compared part by part. Tuples and intervals keep their order and their brackets; sets
-and lists do not. Expressions are equal if their exact values are, or else if their values agree at all
-points (see `values`). These differences of notation do not count:
+and lists do not. Expressions are equal if their exact values are, or else if their values agree at
+all points (see `values`). These differences of notation do not count:
 
 - ``x = 5`` and ``5``; an equation and a multiple of it; an inequality and its interval
 - units after a number, unless both answers have one and Keju knows that they differ
@@ -245,7 +245,7 @@ def _difference(equation: Node) -> Node:
 
 
 def _is_multiple(left: Node, right: Node) -> bool:
-    """Whether one expression is a constant multiple of the other, so that both have the same zeros."""
+    """Whether one expression is a constant multiple of the other: both have the same zeros."""
     rows = values_of((left, right))
     ratios = [a / b for a, b in rows if b]
     return (

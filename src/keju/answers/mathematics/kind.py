@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from keju.answers.decision import find_correction
 from keju.answers.kinds import SOLVED, AnswerKind
 from keju.answers.mathematics.equivalence import is_equivalent
 from keju.answers.mathematics.notation import MOST_CHARACTERS
@@ -16,8 +17,8 @@ from keju.answers.mathematics.parsing import Unparsable, parse
 from keju.answers.numbers import find_numbers, plain_numerals
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import NO_ANSWER, AnswerStatement, remove_lead
-from keju.types import Sample
+from keju.answers.segments import AMBIGUOUS, NO_ANSWER, AnswerStatement, remove_lead
+from keju.types import Answer, Sample
 
 BOXED = re.compile(r"\\(?:boxed|fbox)(?=\s?\{)")
 r"""The marker of prompts that ask for a box, ``\boxed{5}``."""
@@ -45,7 +46,7 @@ _LONGEST_LINE = 300
 
 
 def find_boxes(text: str) -> list[str]:
-    r"""Return the contents of all boxes in order, ``\boxed{\frac{1}{2}}``; open ones are left out."""
+    r"""Return the contents of all closed boxes in order: ``\boxed{\frac{1}{2}}``."""
     boxes: list[str] = []
     starts: list[int] = []
     """The beginnings of open braces; negative for those that do not open a box."""
@@ -103,6 +104,8 @@ class Mathematics(AnswerKind):
             segment = f"\\boxed{segment}"
         if boxes := find_boxes(segment):
             return AnswerStatement(", ".join(dict.fromkeys(box.strip() for box in boxes)))
+        if BOXED.search(segment):  # cut off inside the box
+            return NO_ANSWER
         value = _joined_formulas(segment) or _words_of(segment)
         return AnswerStatement(value) if value else NO_ANSWER
 
@@ -186,6 +189,23 @@ class MathReader(RobustReader):
     """The robust reader for mathematical answers; a box may have several lines."""
 
     version = 100 + RobustReader.version
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        """Return the answer by the general rules; of several different boxes the last one counts.
+
+        Steps of a solution may have boxes of their own. Run-on text and corrections are decided by
+        the general rules.
+        """
+        answer = super().read(text, sample)
+        is_open = answer.reason == AMBIGUOUS.reason or "two_answers" in answer.signs
+        if not is_open or answer.rule == "correction" or "run_on" in answer.signs:
+            return answer
+        prepared, _, _ = self.prepare(text, sample)
+        boxes = find_boxes(prepared)
+        if len(boxes) < 2 or find_correction(prepared[prepared.rfind("\\boxed") :]):
+            return answer
+        last_box = boxes[-1].strip()
+        return Answer(last_box, "strict", signs=answer.signs, rule="marker", passage=last_box)
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         return super().prepare(join_box_lines(text).translate(_POWERS), sample)

@@ -1,9 +1,9 @@
 """Read a mathematical answer as a tree of nodes.
 
 The grammar is that of answers, not of all LaTeX: sums, products, powers, fractions, roots and
-common functions; tuples, intervals, sets, unions, lists and matrices; relations; numbers with units, per
-cent, degrees or a base; texts. Everything else is `Unparsable`. The parser never goes back, and its
-depth is limited.
+common functions; tuples, intervals, sets, unions, lists and matrices; relations; numbers with
+units, per cent, degrees or a base; texts. Everything else is `Unparsable`. The parser never goes
+back, and its depth is limited.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class CustomBenchmark:
         del folder
         if args.local_path is not None:
             raise ConfigError("custom.local_path")
-        if args.shuffle_choices and self.kind == "free":
+        if args.shuffle_choices and self.kind != "choice":
             raise ConfigError("custom.shuffle_choices")
         files = DataFolder(self.folder)
         if self.exam_file:
@@ -228,11 +228,14 @@ class CustomBenchmark:
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
             beside=_choose_secondary_reader(
-                protocol.reader, not any(bank.parts[name].words for name in names)
+                protocol.reader,
+                self.kind == "free" and not any(bank.parts[name].words for name in names),
             ),
             hints=(
                 *_repeat_notices(self.name, bank),
-                *_mixed_answer_notices(self.name, protocol.reader, parts),
+                *_mixed_answer_notices(
+                    self.name, protocol.reader, parts if self.kind == "free" else ()
+                ),
                 *faults,
             ),
             warnings=faults,

@@ -27,9 +27,9 @@ from keju.config.strict import document, explain_error
 from keju.errors import ConfigError, DataError, TranslatableText, near_hint
 from keju.types import Sample
 
-Kind = Literal["choice", "free"]
+Kind = Literal["choice", "free", "math"]
 Language = Literal["en", "zh"]
-ReaderName = Literal["letter", "robust", "exact", "number"]
+ReaderName = Literal["letter", "robust", "exact", "number", "qwen", "simple-evals"]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -61,7 +61,8 @@ class ExamFile(BaseModel):
     title: str = ""
     about: str = ""
     kind: Kind | None = None
-    """Options with letters, or answers in the model's own words; by default the rows decide."""
+    """Options with letters, answers in the model's own words, or mathematical answers (``math``).
+    By default the rows decide between the first two."""
     questions: list[str] | None = Field(default=None, min_length=1)
     """The files of questions; all of the folder's by default."""
     few_shot: Annotated[int, Field(ge=0)] | Text | None = None
@@ -74,7 +75,8 @@ class ExamFile(BaseModel):
     """The whole prompt with worked examples, ``{examples}``."""
     system_prompt: str | None = None
     reader: ReaderName | ReaderRule | None = None
-    """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts."""
+    """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts;
+    ``robust``, ``qwen``, ``simple-evals`` of mathematical answers."""
     language: Language = "en"
     """Language of the prompts that Keju words itself."""
     max_tokens: PositiveInt | None = None
@@ -135,6 +137,9 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "letters": "Answer with one of {letters} and nothing else.",
         "robust": "Think it through, then end with a line 'ANSWER: ' followed by the answer alone.",
         "exact": "Reply with the answer and nothing else.",
+        "boxed": "Please reason step by step, and put your final answer within \\boxed{}.",
+        "simple-evals": "Think it through, then end with a line 'Answer: ' followed by the answer "
+        "alone.",
         "marker": "Think it through, then end with a line '<marker>' followed by the answer alone.",
         "marker_letter": "Think it through, then end with a line '<marker>' followed by one of "
         "{letters}.",
@@ -145,12 +150,21 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "letters": "请只回答 {letters} 中的一个字母。",
         "robust": "请先思考，最后一行写“答案：”，后面只写答案。",
         "exact": "请只写答案。",
+        "boxed": "请逐步推理，并把最终答案写在 \\boxed{} 中。",
+        "simple-evals": "请先思考，最后一行写“Answer: ”，后面只写答案。",
         "marker": "请先思考，最后一行写“<marker>”，后面只写答案。",
         "marker_letter": "请先思考，最后一行写“<marker>”，后面写 {letters} 之一。",
         "regex": "",
     },
 }
 """The request to the model, by reader; ``letters`` is for protocols that only choose a letter."""
+
+CALL_NAMES: dict[Kind, dict[str, str]] = {
+    "choice": {"robust": "letter", "marker": "marker_letter"},
+    "free": {"number": "robust"},
+    "math": {"robust": "boxed", "qwen": "boxed"},
+}
+"""The request for a reader, if it is not the one of the same name."""
 
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
 
@@ -208,6 +222,18 @@ def columns_in_templates(exam: ExamFile, args: DatasetArgs) -> frozenset[str]:
     )
 
 
+def _answer_line(exam: ExamFile, reader: str, call_name: str, *, letters: bool) -> str:
+    """Return the last line of a worked example: its answer in the form that prompts ask for."""
+    if letters or reader in ("exact", "regex"):
+        return "{answer}"
+    if call_name == "boxed":
+        return "\\boxed{{answer}}"
+    if call_name == "simple-evals":
+        return "Answer: {answer}"
+    marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
+    return f"{ANSWER_LINES[exam.language] if marker is None else f'{marker} '}{{answer}}"
+
+
 def choose_templates(
     exam: ExamFile,
     kind: Kind,
@@ -225,9 +251,7 @@ def choose_templates(
     """
     question_form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
     marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
-    call_name = "robust" if reader == "number" else reader
-    if kind == "choice":
-        call_name = {"robust": "letter", "marker": "marker_letter"}.get(reader, call_name)
+    call_name = CALL_NAMES[kind].get(reader, reader)
     call = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name].replace(
         "<marker>", marker or ""
     )
@@ -240,8 +264,7 @@ def choose_templates(
     whole_template = (
         args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
     )
-    line = ANSWER_LINES[exam.language] if marker is None else f"{marker} "
-    line = ("" if letters or reader in ("exact", "regex") else line) + "{answer}"
+    line = _answer_line(exam, reader, call_name, letters=letters)
     shot = exam.shot_template or f"{question_form}\n\n{line}"
     explained = shot if letters else f"{question_form}\n\n{{explanation}}\n{line}"
     templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from keju.answers.kinds import Choice, Number, Text
+from keju.answers.kinds import AnswerKind, Choice, Number, Text
 from keju.answers.reader import Reader
 from keju.answers.robust import ACCEPTED as ACCEPTED
 from keju.answers.robust import RobustReader
@@ -24,7 +24,7 @@ MARKERS = {"en": ANSWER_COLON, "zh": re.compile(r"答案[:：]")}
 class RuleReader(RobustReader):
     """Reads the last part of a reply that matches a rule of the exam file."""
 
-    def __init__(self, kind: Choice | Text, rule: ReaderRule) -> None:
+    def __init__(self, kind: AnswerKind, rule: ReaderRule) -> None:
         marker = re.compile(re.escape(rule.marker or ""))
         self._parts: Callable[[str], list[str]]
         if rule.regex is not None:
@@ -60,16 +60,8 @@ class ExactTextReader(Reader):
 
 def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
-    strict, rule = MARKERS[exam.language], exam.reader
-    answers = Choice() if kind == "choice" else Text()
-    readers: list[Reader] = [RobustReader(answers, strict=strict)]
-    if kind == "choice":
-        about = "custom.about_reader_letter"
-        readers.insert(0, RobustReader(answers, strict=strict, name=LETTER, about=about))
-    else:
-        about = "custom.about_reader_number"
-        number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)
-        readers += [ExactTextReader(), number]
+    rule = exam.reader
+    answers, readers = READERS_OF_KINDS[kind](MARKERS[exam.language])
     if isinstance(rule, ReaderRule):
         readers.append(RuleReader(answers, rule))
     by_name = {reader.name: reader for reader in readers}
@@ -77,3 +69,31 @@ def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     if name not in by_name:
         raise ConfigError(f"custom.reader_of_{kind}", name=name, valid=[*by_name])
     return name, by_name
+
+
+def _choice_readers(strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    answers, about = Choice(), "custom.about_reader_letter"
+    letter = RobustReader(answers, strict=strict, name=LETTER, about=about)
+    return answers, [letter, RobustReader(answers, strict=strict)]
+
+
+def _text_readers(strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    answers, about = Text(), "custom.about_reader_number"
+    number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)
+    return answers, [RobustReader(answers, strict=strict), ExactTextReader(), number]
+
+
+def _math_readers(_: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    from keju.answers.mathematics.kind import Mathematics, make_math_reader
+    from keju.answers.mathematics.qwen import QwenReader
+    from keju.answers.mathematics.simple_evals import SimpleEvalsReader
+
+    return Mathematics(), [make_math_reader(), QwenReader(), SimpleEvalsReader()]
+
+
+READERS_OF_KINDS: Mapping[Kind, Callable[[re.Pattern[str]], tuple[AnswerKind, list[Reader]]]] = {
+    "choice": _choice_readers,
+    "free": _text_readers,
+    "math": _math_readers,
+}
+"""For each kind of exam: its kind of answers and its readers, from the marker of Keju's prompts."""

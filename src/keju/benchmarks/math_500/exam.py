@@ -60,7 +60,8 @@ LM_EVAL = Wording(
 """lm-eval 0.4.13, minerva_math500 (Lewkowycz et al. 2022)."""
 SIMPLE_EVALS = Wording(
     question="Solve the following math problem step by step. The last line of your response should"
-    " be of the form Answer: $ANSWER (without quotes) where $ANSWER is the answer to the problem.\n\n"
+    " be of the form Answer: $ANSWER (without quotes) where $ANSWER is the answer to the"
+    " problem.\n\n"
     '{question}\n\nRemember to put your answer on its own line after "Answer:", and you do not need'
     " to use a \\boxed command."
 )
@@ -78,7 +79,7 @@ def make_questions(setup: Setup) -> Iterator[Question]:
     where = setup.folder.name_of(TEST)
     for number, row in enumerate(setup.folder.rows(TEST), 1):
         place = f"{where}, row {number}"
-        answer = read_text_field(row, ("answer", "Answer"), place)
+        answer = read_text_field(row, ("answer", "Answer"), place).strip()
         yield Question(
             read_text_field(row, ("problem", "Question", "question"), place),
             answer,
