@@ -105,5 +105,5 @@ def test_a_hint_says_what_so_few_questions_show_and_what_repeats_cost(folder: Pa
     assert (hint.values["n"], hint.values["requests"], hint.values["many_requests"]) == (
         10, 320, 320,
     )  # fmt: skip
-    assert "10 questions with 32 repeats: 320 requests" in hint.text()
+    assert "few questions (10), 32 repeats of each: 320 requests" in hint.text()
     assert "±31 points" in hint.text()

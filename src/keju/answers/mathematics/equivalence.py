@@ -78,36 +78,36 @@ _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 
 def _are_trees_equal(value: str, target: str, *, split_commas: bool) -> bool:
     try:
-        left, right = (parse(text, split_commas=split_commas) for text in (value, target))
-        return is_same_answer(left, right)
+        lhs, rhs = (parse(text, split_commas=split_commas) for text in (value, target))
+        return is_same_answer(lhs, rhs)
     except (Unparsable, Undefined, RecursionError):
         return False
 
 
-def is_same_answer(left: Node, right: Node) -> bool:
+def is_same_answer(lhs: Node, rhs: Node) -> bool:
     """Return whether two trees are equal answers."""
-    if left == right:
+    if lhs == rhs:
         return True
-    left, right = _remove_names(left, right), _remove_names(right, left)
-    left, right = _unify_forms(left, right), _unify_forms(right, left)
-    if left == right:
+    lhs, rhs = _remove_names(lhs, rhs), _remove_names(rhs, lhs)
+    lhs, rhs = _unify_forms(lhs, rhs), _unify_forms(rhs, lhs)
+    if lhs == rhs:
         return True
     for kinds, compare in _COMPARISONS:
-        if left.kind in kinds or right.kind in kinds:
-            return compare(left, right)
-    return is_same_value(left, right)
+        if lhs.kind in kinds or rhs.kind in kinds:
+            return compare(lhs, rhs)
+    return is_same_value(lhs, rhs)
 
 
 # --- notation ----------------------------------------------------------------------------------
 
 
-def _remove_names(node: Node, other: Node) -> Node:
+def _remove_names(node: Node, counterpart: Node) -> Node:
     """Return ``5`` for ``x = 5``, unless the other answer is also an equation."""
     if node.kind == "list" and all(_is_assignment(item) for item in node.items):
         values = tuple(item.items[1] for item in node.items)
-        if other.kind == "tuple":
-            return Node("tuple", values, other.value)
-        if not any(item.kind == "relation" for item in other.items):
+        if counterpart.kind == "tuple":
+            return Node("tuple", values, counterpart.value)
+        if not any(item.kind == "relation" for item in counterpart.items):
             return Node("list", values)
     if node.kind != "relation":
         return node
@@ -115,7 +115,7 @@ def _remove_names(node: Node, other: Node) -> Node:
         return node.items[1]
     is_equation = set(node.value) <= {"=", "\\approx"}
     is_result = _is_assignment(node) or len(node.items) > 2 or not symbols_of(node.items[0])
-    return node.items[-1] if is_equation and other.kind != "relation" and is_result else node
+    return node.items[-1] if is_equation and counterpart.kind != "relation" and is_result else node
 
 
 def _is_assignment(node: Node) -> bool:
@@ -127,15 +127,15 @@ def _is_assignment(node: Node) -> bool:
     return all(part.kind in ("symbol", "text") for part in parts)
 
 
-def _unify_forms(node: Node, other: Node) -> Node:
+def _unify_forms(node: Node, counterpart: Node) -> Node:
     """Return a node in the form of the other answer, if it has one."""
     if node.kind == "relation" and (interval := as_interval(node)):
         return interval
-    if node.kind == "either" and other.kind != "either":
-        left, right = node.items
-        return Node("list", (Node("sum", (left, right)), Node("sum", (left, negate(right)))))
-    if node.kind == "matrix" and other.kind == "tuple" and 1 in (node.value, _height(node)):
-        return Node("tuple", node.items, other.value)
+    if node.kind == "either" and counterpart.kind != "either":
+        lhs, rhs = node.items
+        return Node("list", (Node("sum", (lhs, rhs)), Node("sum", (lhs, negate(rhs)))))
+    if node.kind == "matrix" and counterpart.kind == "tuple" and 1 in (node.value, _height(node)):
+        return Node("tuple", node.items, counterpart.value)
     return node
 
 
@@ -171,8 +171,8 @@ def _opening(sign: str) -> str:
 # --- structures --------------------------------------------------------------------------------
 
 
-def _is_same_text(left: Node, right: Node) -> bool:
-    return _text_of(left) == _text_of(right) != ""
+def _is_same_text(lhs: Node, rhs: Node) -> bool:
+    return _text_of(lhs) == _text_of(rhs) != ""
 
 
 def _text_of(node: Node) -> str:
@@ -184,40 +184,42 @@ def _text_of(node: Node) -> str:
     return ""
 
 
-def _is_same_sequence(left: Node, right: Node) -> bool:
+def _is_same_sequence(lhs: Node, rhs: Node) -> bool:
     """Compare tuples, intervals, matrices and determinants: in order, with their brackets."""
     return (
-        left.kind == right.kind
-        and left.value == right.value
-        and len(left.items) == len(right.items)
-        and all(map(is_same_answer, left.items, right.items))
+        lhs.kind == rhs.kind
+        and lhs.value == rhs.value
+        and len(lhs.items) == len(rhs.items)
+        and all(map(is_same_answer, lhs.items, rhs.items))
     )
 
 
-def _is_same_collection(left: Node, right: Node) -> bool:
+def _is_same_collection(lhs: Node, rhs: Node) -> bool:
     """Compare sets and lists, in any order; a list without brackets may be a set."""
-    if not {left.kind, right.kind} <= {"set", "list"} or len(left.items) != len(right.items):
+    if not {lhs.kind, rhs.kind} <= {"set", "list"} or len(lhs.items) != len(rhs.items):
         return False
-    is_nested = any(item.kind in ("set", "list") for item in left.items)
-    if is_nested or len(left.items) > MOST_ITEMS:
-        return all(map(is_same_answer, left.items, right.items))
-    remaining = list(right.items)
-    for item in left.items:
-        place = next((n for n, other in enumerate(remaining) if is_same_answer(item, other)), -1)
+    is_nested = any(item.kind in ("set", "list") for item in lhs.items)
+    if is_nested or len(lhs.items) > MOST_ITEMS:
+        return all(map(is_same_answer, lhs.items, rhs.items))
+    remaining = list(rhs.items)
+    for item in lhs.items:
+        place = next(
+            (n for n, candidate in enumerate(remaining) if is_same_answer(item, candidate)), -1
+        )
         if place < 0:
             return False
         del remaining[place]
     return True
 
 
-def _is_same_union(left: Node, right: Node) -> bool:
+def _is_same_union(lhs: Node, rhs: Node) -> bool:
     """Compare unions and other operations on sets; the parts of a union in any order."""
-    if left.kind != right.kind or left.value != right.value:
+    if lhs.kind != rhs.kind or lhs.value != rhs.value:
         return False
-    parts, others = (_union_parts(node) for node in (left, right))
-    if left.value == "\\setminus":
-        return len(parts) == len(others) and all(map(is_same_answer, parts, others))
-    return _is_same_collection(Node("list", parts), Node("list", others))
+    parts, rhs_parts = (_union_parts(node) for node in (lhs, rhs))
+    if lhs.value == "\\setminus":
+        return len(parts) == len(rhs_parts) and all(map(is_same_answer, parts, rhs_parts))
+    return _is_same_collection(Node("list", parts), Node("list", rhs_parts))
 
 
 def _union_parts(node: Node) -> tuple[Node, ...]:
@@ -230,23 +232,23 @@ def _union_parts(node: Node) -> tuple[Node, ...]:
     return (node, *reversed(parts))
 
 
-def _is_same_relation(left: Node, right: Node) -> bool:
+def _is_same_relation(lhs: Node, rhs: Node) -> bool:
     """Compare equations by their difference of sides, and other relations side by side."""
-    if left.kind != right.kind or left.value != right.value:
+    if lhs.kind != rhs.kind or lhs.value != rhs.value:
         return False
-    if left.value == ("=",):
-        return _is_multiple(_difference(left), _difference(right))
-    return all(map(is_same_answer, left.items, right.items))
+    if lhs.value == ("=",):
+        return _is_multiple(_difference(lhs), _difference(rhs))
+    return all(map(is_same_answer, lhs.items, rhs.items))
 
 
 def _difference(equation: Node) -> Node:
-    left, right = equation.items
-    return Node("sum", (left, negate(right)))
+    lhs, rhs = equation.items
+    return Node("sum", (lhs, negate(rhs)))
 
 
-def _is_multiple(left: Node, right: Node) -> bool:
+def _is_multiple(lhs: Node, rhs: Node) -> bool:
     """Whether one expression is a constant multiple of the other: both have the same zeros."""
-    rows = values_of((left, right))
+    rows = values_of((lhs, rhs))
     ratios = [a / b for a, b in rows if b]
     return (
         len(ratios) == len(rows) > 0
@@ -255,26 +257,22 @@ def _is_multiple(left: Node, right: Node) -> bool:
     )
 
 
-def _is_same_either(left: Node, right: Node) -> bool:
+def _is_same_either(lhs: Node, rhs: Node) -> bool:
     """Compare ``a \\pm b`` with ``c \\pm d``."""
-    return left.kind == right.kind and all(map(is_same_answer, left.items, right.items))
+    return lhs.kind == rhs.kind and all(map(is_same_answer, lhs.items, rhs.items))
 
 
-def _is_same_measure(left: Node, right: Node) -> bool:
+def _is_same_measure(lhs: Node, rhs: Node) -> bool:
     """Compare numbers with units, per cent or degrees."""
-    units = [_unit_of(node) for node in (left, right)]
+    units = [_unit_of(node) for node in (lhs, rhs)]
     if all(units) and units[0] != units[1]:
         return False
     bare_left, bare_right = (
-        node.items[0] if node.kind in _MEASURES else node for node in (left, right)
+        node.items[0] if node.kind in _MEASURES else node for node in (lhs, rhs)
     )
     if is_same_answer(bare_left, bare_right):
         return True
-    return (
-        left.kind != right.kind
-        and "unit" not in (left.kind, right.kind)
-        and is_same_value(left, right)
-    )
+    return lhs.kind != rhs.kind and "unit" not in (lhs.kind, rhs.kind) and is_same_value(lhs, rhs)
 
 
 # `square `, `cubic `, `^2`, `/`: parts of a unit beside its name.
@@ -282,7 +280,7 @@ _UNIT_POWER = re.compile(r"\b(?:square|sq|cubic|cu|per)\b|\^?\d|[/.^{}]")
 
 
 def _unit_of(node: Node) -> str:
-    """Return the name of a unit that Keju knows; empty for others."""
+    """Return the name of a unit that Keju knows; empty for rhs_parts."""
     if node.kind == "percent":
         return "percent"
     if node.kind == "degrees":
@@ -290,14 +288,14 @@ def _unit_of(node: Node) -> str:
     if node.kind != "unit":
         return ""
     names = _UNIT_POWER.sub(" ", node.value).split()
-    known = [UNITS.get(name) or UNITS.get(name.removesuffix("s"), "") for name in names]
-    return known[0] if len(known) == 1 else ""
+    known_units = [UNITS.get(name) or UNITS.get(name.removesuffix("s"), "") for name in names]
+    return known_units[0] if len(known_units) == 1 else ""
 
 
-def _is_same_based(left: Node, right: Node) -> bool:
+def _is_same_based(lhs: Node, rhs: Node) -> bool:
     """Compare numbers in a base; a number without a base is taken as written."""
-    digits = [_digits_of(node) for node in (left, right)]
-    bases = [node.value[1] for node in (left, right) if node.kind == "based"]
+    digits = [_digits_of(node) for node in (lhs, rhs)]
+    bases = [node.value[1] for node in (lhs, rhs) if node.kind == "based"]
     return digits[0] == digits[1] != "" and len(set(bases)) == 1
 
 
@@ -307,11 +305,11 @@ def _digits_of(node: Node) -> str:
     return str(node.value) if node.kind == "number" else ""
 
 
-def _is_same_constant(left: Node, right: Node) -> bool:
-    """Compare infinities, the empty set and the real numbers; π is a value like others."""
-    if "pi" in (left.value, right.value):
-        return is_same_value(left, right)
-    return left == right
+def _is_same_constant(lhs: Node, rhs: Node) -> bool:
+    """Compare infinities, the empty set and the real numbers; π is a value like rhs_parts."""
+    if "pi" in (lhs.value, rhs.value):
+        return is_same_value(lhs, rhs)
+    return lhs == rhs
 
 
 _MEASURES = frozenset({"unit", "percent", "degrees"})
@@ -326,23 +324,23 @@ _COMPARISONS: Sequence[tuple[frozenset[str], Callable[[Node, Node], bool]]] = (
     (frozenset({"based"}), _is_same_based),
     (frozenset({"constant"}), _is_same_constant),
 )
-"""The comparisons of kinds, in this order; all others compare values."""
+"""The comparisons of kinds, in this order; all rhs_parts compare values."""
 
 
 # --- values ------------------------------------------------------------------------------------
 
 
-def is_close(left: complex, right: complex, tolerance: float = TOLERANCE) -> bool:
+def is_close(lhs: complex, rhs: complex, tolerance: float = TOLERANCE) -> bool:
     """Whether two values differ by at most the relative tolerance."""
-    if left == right:
+    if lhs == rhs:
         return True
-    size = max(abs(left), abs(right))
-    return abs(left - right) <= tolerance * size or size < TOLERANCE * TOLERANCE
+    size = max(abs(lhs), abs(rhs))
+    return abs(lhs - rhs) <= tolerance * size or size < TOLERANCE * TOLERANCE
 
 
-def is_same_value(left: Node, right: Node, tolerance: float = TOLERANCE) -> bool:
+def is_same_value(lhs: Node, rhs: Node, tolerance: float = TOLERANCE) -> bool:
     """Compare expressions by their exact values, or by their values at several points."""
-    exact = [exact_value(node) for node in (left, right)]
+    exact = [exact_value(node) for node in (lhs, rhs)]
     if exact[0] is not None and exact[1] is not None:
         return exact[0] == exact[1] or _is_within(exact[0], exact[1], tolerance)
     is_approximation = any(
@@ -350,13 +348,13 @@ def is_same_value(left: Node, right: Node, tolerance: float = TOLERANCE) -> bool
     )
     if is_approximation and tolerance == TOLERANCE:
         return False
-    return _agree(left, right, tolerance)
+    return _agree(lhs, rhs, tolerance)
 
 
-def _is_within(left: Fraction, right: Fraction, tolerance: float) -> bool:
-    return tolerance > TOLERANCE and math.isclose(left, right, rel_tol=tolerance)
+def _is_within(lhs: Fraction, rhs: Fraction, tolerance: float) -> bool:
+    return tolerance > TOLERANCE and math.isclose(lhs, rhs, rel_tol=tolerance)
 
 
-def _agree(left: Node, right: Node, tolerance: float) -> bool:
-    rows = values_of((left, right))
+def _agree(lhs: Node, rhs: Node, tolerance: float) -> bool:
+    rows = values_of((lhs, rhs))
     return bool(rows) and all(is_close(a, b, tolerance) for a, b in rows)

@@ -85,11 +85,11 @@ def formulas(text: str) -> Iterator[tuple[str, int, int]]:
 
 def last_side(formula: str) -> str:
     """Return the result of a chain of equations: ``7`` for ``3 + 4 = 7``; names stay."""
-    left, sign, right = formula.rpartition("=")
-    if not sign or left.endswith(("\\", "<", ">", "!", ":")) or not right.strip():
+    lhs, sign, rhs = formula.rpartition("=")
+    if not sign or lhs.endswith(("\\", "<", ">", "!", ":")) or not rhs.strip():
         return formula
-    is_chain = "=" in left or "\\approx" in left or any(c.isdigit() for c in left)
-    return right.strip() if is_chain else formula
+    is_chain = "=" in lhs or "\\approx" in lhs or any(c.isdigit() for c in lhs)
+    return rhs.strip() if is_chain else formula
 
 
 class Mathematics(AnswerKind):
@@ -115,9 +115,9 @@ class Mathematics(AnswerKind):
             return None
         if boxes := find_boxes(line):
             return boxes[-1].strip()
-        found = list(formulas(line))
-        if found:
-            content, _, end = found[-1]
+        line_formulas = list(formulas(line))
+        if line_formulas:
+            content, _, end = line_formulas[-1]
             is_last = len(line[end:].strip(_MARKS + ".").split()) <= 2
             return last_side(content) if is_last else None
         return _plain_result(line)

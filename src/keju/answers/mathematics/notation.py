@@ -63,8 +63,8 @@ def clean(text: str, *, split_commas: bool = False) -> str:
 
 def _as_fraction(match: re.Match[str]) -> str:
     """Return a number with repeating digits as a fraction: ``0.1\\overline{6}`` is 15/90."""
-    whole, fixed, repeated = match.groups()
-    numerator = int(whole + fixed + repeated) - int(whole + fixed or "0")
+    integer, fixed, repeated = match.groups()
+    numerator = int(integer + fixed + repeated) - int(integer + fixed or "0")
     denominator = (10 ** len(repeated) - 1) * 10 ** len(fixed)
     return f"(\\frac{{{numerator}}}{{{denominator}}})"
 

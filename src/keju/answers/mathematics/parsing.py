@@ -104,11 +104,11 @@ def parse(text: str, *, split_commas: bool = False) -> Node:
     tokens = tokenize(TEXT_COMMAND.sub(mark, cleaned))
     stored = iter(texts)
     marked = [TEXT_MARK + next(stored) if token == TEXT_MARK else token for token in tokens]
-    parser = _Parser([token for token in marked if token != TEXT_MARK])
+    parser = _AnswerParser([token for token in marked if token != TEXT_MARK])
     return parser.read_all()
 
 
-class _Parser:
+class _AnswerParser:
     """A recursive descent over the tokens of one answer."""
 
     def __init__(self, tokens: list[str]) -> None:
@@ -566,17 +566,17 @@ class _Parser:
         return Node(kind, items, len(full_rows[0]))
 
 
-COMMANDS: Mapping[str, Callable[[_Parser], Node]] = {
-    "frac": _Parser.read_fraction,
-    "binom": _Parser.read_binomial,
-    "sqrt": _Parser.read_root,
-    "boxed": _Parser.read_wrapped,
-    "fbox": _Parser.read_wrapped,
-    "mathbb": _Parser.read_blackboard,
-    "overline": _Parser.read_decorated,
-    "vec": _Parser.read_decorated,
-    "overrightarrow": _Parser.read_decorated,
-    "begin": _Parser.read_matrix,
+COMMANDS: Mapping[str, Callable[[_AnswerParser], Node]] = {
+    "frac": _AnswerParser.read_fraction,
+    "binom": _AnswerParser.read_binomial,
+    "sqrt": _AnswerParser.read_root,
+    "boxed": _AnswerParser.read_wrapped,
+    "fbox": _AnswerParser.read_wrapped,
+    "mathbb": _AnswerParser.read_blackboard,
+    "overline": _AnswerParser.read_decorated,
+    "vec": _AnswerParser.read_decorated,
+    "overrightarrow": _AnswerParser.read_decorated,
+    "begin": _AnswerParser.read_matrix,
 }
 
 

@@ -144,8 +144,8 @@ def _remove_units(text: str) -> str:
 
 def _fix_fractions(text: str) -> str:
     r"""Return ``\frac{1}{2}`` for ``\frac12`` and ``\frac1{2}``."""
-    first, *parts = text.split("\\frac")
-    fixed = [first]
+    beginning, *parts = text.split("\\frac")
+    fixed = [beginning]
     for part in parts:
         if part[:1] == "{":
             fixed.append(f"\\frac{part}")
@@ -291,8 +291,8 @@ def _is_sequence_equal(value: str, target: str) -> bool:
     """Compare tuples and intervals part by part; the brackets do not count."""
     if not _SEQUENCE.match(value) or not _SEQUENCE.match(target):
         return False
-    parts, others = value[1:-1].split(","), target[1:-1].split(",")
-    return len(parts) == len(others) and all(map(is_equal, parts, others))
+    parts, target_parts = value[1:-1].split(","), target[1:-1].split(",")
+    return len(parts) == len(target_parts) and all(map(is_equal, parts, target_parts))
 
 
 _MATRIX = re.compile(r"\\begin\{[pb]matrix\}(.*)\\end\{[pb]matrix\}")
@@ -303,15 +303,15 @@ def _is_matrix_equal(value: str, target: str) -> bool:
     matches = _MATRIX.fullmatch(value), _MATRIX.fullmatch(target)
     if matches[0] is None or matches[1] is None:
         return False
-    rows, others = (
+    rows, target_rows = (
         [line.strip().split("&") for line in match[1].split("\\\\") if line.strip()]
         for match in matches
         if match is not None
     )
-    return [len(row) for row in rows] == [len(row) for row in others] and all(
-        is_equal(part, other)
-        for row, other_row in zip(rows, others, strict=True)
-        for part, other in zip(row, other_row, strict=True)
+    return [len(row) for row in rows] == [len(row) for row in target_rows] and all(
+        is_equal(part, target_part)
+        for row, target_row in zip(rows, target_rows, strict=True)
+        for part, target_part in zip(row, target_row, strict=True)
     )
 
 
@@ -319,8 +319,8 @@ def _is_equation_equal(value: str, target: str) -> bool:
     """Compare equations by the difference of their sides, or the side after a short name."""
     sides, other_sides = value.split("="), target.split("=")
     if len(sides) == len(other_sides) == 2:
-        left, right = (f"{a.strip()} - ({b.strip()})" for a, b in (sides, other_sides))
-        return _is_expression_equal(left, right) or _is_expression_equal(f"-({left})", right)
+        lhs, rhs = (f"{a.strip()} - ({b.strip()})" for a, b in (sides, other_sides))
+        return _is_expression_equal(lhs, rhs) or _is_expression_equal(f"-({lhs})", rhs)
     if len(sides) == 2 and len(sides[0].strip()) <= 2 and len(other_sides) == 1:
         return is_equal(sides[1], target)
     if len(other_sides) == 2 and len(other_sides[0].strip()) <= 2 and len(sides) == 1:
@@ -337,16 +337,16 @@ def _is_expression_equal(value: str, target: str) -> bool:
     if _NOT_PARSED.search(value) or _NOT_PARSED.search(target):
         return False
     try:
-        left, right = (parse(text, split_commas=True) for text in (value, target))
-        if left.kind == right.kind == "relation" and left.value == right.value == ("=",):
-            return _agree(*(Node("sum", (n.items[0], negate(n.items[1]))) for n in (left, right)))
-        return left == right or _agree(left, right)
+        lhs, rhs = (parse(text, split_commas=True) for text in (value, target))
+        if lhs.kind == rhs.kind == "relation" and lhs.value == rhs.value == ("=",):
+            return _agree(*(Node("sum", (n.items[0], negate(n.items[1]))) for n in (lhs, rhs)))
+        return lhs == rhs or _agree(lhs, rhs)
     except (Unparsable, Undefined, RecursionError):
         return False
 
 
-def _agree(left: Node, right: Node) -> bool:
-    rows = values_of((left, right))
+def _agree(lhs: Node, rhs: Node) -> bool:
+    rows = values_of((lhs, rhs))
     return bool(rows) and all(is_close(a, b, TOLERANCE) for a, b in rows)
 
 

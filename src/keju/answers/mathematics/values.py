@@ -41,10 +41,10 @@ def exact_value(node: Node) -> Fraction | None:
     if evaluate is None:
         return None
     values = [exact_value(item) for item in node.items]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    rationals = [value for value in values if value is not None]
+    if len(rationals) < len(values):
         return None
-    value = evaluate(node, known)
+    value = evaluate(node, rationals)
     return value if value is not None and _is_small(value) else None
 
 
@@ -112,14 +112,14 @@ def _whole_root(value: int, degree: int) -> int | None:
 
 
 def _exact_function(node: Node, values: Sequence[Fraction]) -> Fraction | None:
-    first = values[0]
+    argument = values[0]
     if node.value == "sqrt":
         degree = values[1] if len(values) > 1 else Fraction(2)
-        return _exact_root(first, int(degree)) if degree.denominator == 1 else None
+        return _exact_root(argument, int(degree)) if degree.denominator == 1 else None
     if node.value in _EXACT_FUNCTIONS:
-        return _EXACT_FUNCTIONS[node.value](first)
+        return _EXACT_FUNCTIONS[node.value](argument)
     if node.value == "binomial" and all(value.denominator == 1 for value in values):
-        upper, lower = int(first), int(values[1])
+        upper, lower = int(argument), int(values[1])
         return Fraction(math.comb(upper, lower)) if 0 <= lower <= upper <= 500 else None
     return None
 
@@ -193,9 +193,9 @@ class Evaluation(NamedTuple):
 
     def root(self, base: Number, degree: Number) -> Number:
         """Return a root: the real one of a negative number if the degree is odd."""
-        whole = int(degree.real)
-        if not base.imag and base.real < 0 and degree == whole and whole % 2:
-            return complex(-math.pow(-base.real, 1 / whole))
+        integer = int(degree.real)
+        if not base.imag and base.real < 0 and degree == integer and integer % 2:
+            return complex(-math.pow(-base.real, 1 / integer))
         return self.power(base, 1 / degree)
 
 

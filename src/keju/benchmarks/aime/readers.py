@@ -60,8 +60,8 @@ class LmEvalReader(BoxedReader):
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
-        first, last = text.find("$"), text.rfind("$")
-        value = text[first + 1 : last] if first < last else text
+        start, end = text.find("$"), text.rfind("$")
+        value = text[start + 1 : end] if start < end else text
         if "\\boxed " in text:
             value = text.rsplit("\\boxed ", 1)[1].split("$")[0]
         elif boxes := find_boxes(text):
