@@ -125,7 +125,7 @@ test-ray: $(VENV)/.dev $(BRIDGES)/ray/.done
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m tools.docs
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \

@@ -6,7 +6,7 @@ the lengths of functions, and the files and functions that one BBH sample runs t
 eval``, ``keju score`` and ``keju judge``: each of them in a process of its own, with every call of
 a function of Keju's counted. The reply is a plain one, in the form that was asked for. `SRC` is
 another checkout's ``src`` to compare with. ``--files`` lists the files of each walk with their
-lines and how many of their functions were called, ``--functions`` names these too.
+lines and how many of their functions were called, ``--functions`` names these too, with calls.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from perf.measure import ROOT, NotMeasured
 
 CHILD = """
 import json, sys, threading
-seen = set()
+seen = {}
 def profile(frame, event, argument):
     if event == "call":
         code = frame.f_code
         # A function's code is optimised (flag 1); that of a module or a class body is not.
         if code.co_filename.startswith(SRC) and code.co_flags & 1 and code.co_name[0] != "<":
-            seen.add((code.co_filename, code.co_firstlineno, code.co_name))
+            key = code.co_filename, code.co_firstlineno, code.co_name
+            seen[key] = seen.get(key, 0) + 1
 SRC, answer, *arguments = sys.argv[1:]
 sys.setprofile(profile)
 threading.setprofile(profile)
@@ -44,9 +45,10 @@ from keju.cli import main
 status = main(arguments)
 sys.setprofile(None)
 threading.setprofile(None)
-json.dump({"called": sorted(seen), "status": status}, open(answer, "w"))
+called = sorted((*key, count) for key, count in seen.items())
+json.dump({"called": called, "status": status}, open(answer, "w"))
 """
-"""Runs a command and writes which files and functions of Keju it called."""
+"""Runs a command and writes which files and functions of Keju it called, and how often."""
 
 
 def modules(source: Path) -> Iterator[tuple[Path, ast.Module]]:
@@ -90,8 +92,8 @@ def print_size(source: Path) -> None:
     print(f"{lengths[longest]} ({longest})")
 
 
-def walk(source: Path, *arguments: str) -> dict[Path, list[str]]:
-    """The files that a command runs through, and the functions of each, in their order."""
+def walk(source: Path, *arguments: str) -> dict[Path, dict[str, int]]:
+    """The calls of each function that a command runs through, by file, in their order."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         child = subprocess.run(
@@ -106,9 +108,9 @@ def walk(source: Path, *arguments: str) -> dict[Path, list[str]]:
         trace = json.loads(answer.read_text())
         if trace["status"] not in (0, 4):
             raise NotMeasured(f"keju {arguments[0]} ended with {trace['status']}: {child.stderr}")
-        files: dict[Path, list[str]] = {}
-        for file, _, function in trace["called"]:
-            files.setdefault(Path(file), []).append(function)
+        files: dict[Path, dict[str, int]] = {}
+        for file, line, function, calls in trace["called"]:
+            files.setdefault(Path(file), {})[f"{function}:{line}"] = calls
         return files
 
 
@@ -137,11 +139,14 @@ def print_walks(source: Path) -> None:
         for name, arguments in commands.items():
             files = walk(source, *arguments)
             functions = sum(map(len, files.values()))
-            print(f"  keju {name:<6} {len(files):>4} files {functions:>5} functions")
-            for file, names in files.items() if {"--files", "--functions"} & {*sys.argv} else ():
+            calls = sum(sum(counts.values()) for counts in files.values())
+            print(f"  keju {name:<6} {len(files):>4} files {functions:>5} functions", end=" ")
+            print(f"{calls:>7,} calls")
+            for file, counts in files.items() if {"--files", "--functions"} & {*sys.argv} else ():
                 lines = len(file.read_text("utf-8").splitlines())
-                print(f"      {file.relative_to(source)!s:<44} {lines:>5} {len(names):>4}")
+                print(f"      {file.relative_to(source)!s:<44} {lines:>5} {len(counts):>4}")
                 if "--functions" in sys.argv:
+                    names = (f"{key.partition(':')[0]}={calls}" for key, calls in counts.items())
                     print(f"          {' '.join(names)}")
 
 

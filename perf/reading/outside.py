@@ -25,8 +25,8 @@ from perf.reading.replies import OTHERS, RECORDINGS, exam_of, recorded, samples_
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
 READERS = ROOT / "tests" / "readers"
-WRITTEN_HERE = ("polarity.jsonl", "styles.jsonl", "newer_models.jsonl")
-"""Written for the reader: questions for the wrong statement, other styles, newer models."""
+WRITTEN_HERE = ("polarity.jsonl", "styles.jsonl", "newer_models.jsonl", "denials.jsonl")
+"""Written for the reader: wrong statements, other styles, newer models, denials."""
 ERRORS = ("misread", "missed", "invented")
 WORD_LIST = "WL"
 """The label of a reply that states a list of words, whichever."""
@@ -80,7 +80,10 @@ def verdict_of(label: str | None, read: str | None, sample: Sample) -> str:
 
 
 def _read(exam: Exam, sample: Sample, text: str, label: str | None) -> tuple[str, str]:
-    answer = exam.readers["robust"].read(split_thinking(text).text, sample)
+    reader = exam.readers["robust"]
+    if exam.prompts is not None:
+        reader = reader.facing(exam.prompts.prefix_text)
+    answer = reader.read(split_thinking(text).text, sample)
     return verdict_of(label, answer.value, sample), answer.rule
 
 

@@ -22,7 +22,7 @@ import time
 import weakref
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, Generic, Never, Self, TypeVar, overload
@@ -279,10 +279,16 @@ def _is_lazy(value: Any) -> bool:
 
 def _has_lazy_part(value: Any) -> bool:
     """Whether any part of a document creates its items on access."""
-    parts: Iterable[Any] = ()
-    if isinstance(value, dict | list | tuple):
-        parts = value.values() if isinstance(value, dict) else value
-    return _is_lazy(value) or any(map(_has_lazy_part, parts))
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending.extend(part.values())
+        elif isinstance(part, list | tuple):
+            pending.extend(part)
+        elif isinstance(part, Sequence) and not isinstance(part, str | bytes):
+            return True
+    return False
 
 
 def read_json(path: Path) -> dict[str, Any]:

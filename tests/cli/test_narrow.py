@@ -74,7 +74,7 @@ def test_compare_keeps_both_answers_with_their_question(
     predictions("a.jsonl", data_dir, lambda number: number % 2 == 0)
     predictions("b.jsonl", data_dir, lambda number: number % 3 == 0)
     words = ("compare", "a.jsonl", "b.jsonl", "--datasets", "bbh", "--data-dir", str(data_dir))
-    lines = screen(width, *words, "--language", language)
+    lines = screen(width, *words, "--verbose", "--language", language)
     assert all(cells(line) <= width for line in lines)
     flips = keju(*words, "--json").json["comparisons"][0]["flips"]
     flip_texts = records(lines)

@@ -345,23 +345,23 @@ def _weekly(stage: Stage) -> None:
 
 
 PREPARED: dict[str, Callable[[Stage], None]] = {
-    "anthropic": _task,
-    "audit": _predictions,
     "bridges": _log_of_lm_eval,
-    "ceval": _unlimited,  # a submission has all questions
     "clusters": _task,
     "compare": _sources,
-    "custom-exams": _capitals,
-    "endpoints": _exam,
+    "configuration": _task,
+    "exams": _unlimited,  # a submission has all questions
     "examples/README": _unlimited,  # so many questions that a gate can decide
     "exports": _unlimited,
     "fresh": lambda stage: stage.run("curve", "RUN"),
+    "gate": _unlimited,
     "judges": _graded,
-    "local-models": _weights,
     "mcp": _web_tools,
-    "notebooks": _address,
+    "models": _weights,
+    "own-questions": _capitals,
     "planning": _unlimited,
     "results": _scored,
-    "watching": _weekly,
+    "viewer": _weekly,
+    "which-number": _predictions,
+    "why-low": _predictions,
 }
 """What a page assumes beside runs and addresses, by its name."""

@@ -61,6 +61,12 @@ def test_replies_as_newer_models_write_them_are_never_misread(data: Path) -> Non
     assert missed <= 0.08
 
 
+def test_denials_and_corrections_are_never_misread(data: Path) -> None:
+    misread, missed, invented = shares(tally_written(READERS / "denials.jsonl", data))
+    assert (misread, invented) == (0, 0)
+    assert missed <= 0.3
+
+
 def test_replies_that_were_labelled_first_are_read_within_the_limits(data: Path) -> None:
     tallies = tally_blind(data)
     if set(tallies) != set(LIMITS):

@@ -131,9 +131,15 @@ def test_verify_all_real_data(
     assert whole["sound"] is True
     rows = {entry["name"]: entry["rows"] for entry in whole["benchmarks"]}
     assert rows == {
-        "bbh": 6511, "mmlu_pro": 12102, "ceval": 13948, "bixbench": 258, "gsm8k": 8792,
-        "math_500": 500, "aime": 60,
-    }  # fmt: skip
+        "bbh": 6511,
+        "mmlu_pro": 12102,
+        "ceval": 13948,
+        "bixbench": 258,
+        "gsm8k": 8792,
+        "math_500": 500,
+        "aime": 60,
+        "ifeval": 541,
+    }
 
     copy = shutil.copytree(data_dir / "ceval", tmp_path / "ceval")
     (copy / "val/law_val.csv").unlink()

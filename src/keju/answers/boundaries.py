@@ -6,11 +6,11 @@ the text of one option after the label of another option. It then means that lab
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from keju.answers.decision import PLAIN_LEAD_INS, StatementSpan, find_correction
 from keju.answers.kinds import AnswerKind
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.options import echoes_options, is_longer, is_other_prose
 from keju.answers.phrases import load_pattern, load_phrase
 from keju.answers.segments import (
@@ -24,13 +24,13 @@ from keju.answers.sentences import BRIEF, BROKEN_NUMBER, clauses, has_wide
 from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
-_LEADING = re.compile(r"\s*+(?:A:\s++)++(?=\S)")
+_LEADING = lazy_pattern(r"\s*+(?:A:\s++)++(?=\S)")
 # `So the answer`, `The correct answer`, `Let's think`: an `A:` before these words is a cue.
-_ANNOUNCES = re.compile(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b|Let['’]s think\b")
+_ANNOUNCES = lazy_pattern(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b|Let['’]s think\b")
 # `\n\nA:`, `\nQ:\nA:\n`: cues at the end of a reply.
-_TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
+_TRAILING = lazy_pattern(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
 # `\n(B) `, `\nB: `: the next line also begins with a label.
-_LABELLED = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]")
+_LABELLED = lazy_pattern(r"\s*+[(\[]?([A-Z])[)\].:、]")
 
 
 def remove_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
@@ -64,6 +64,28 @@ def remove_cut_letter(text: str) -> str:
     return before if is_loop else text
 
 
+# `\n\]`, `$$`, ` ∎`: the end of a displayed formula or of a proof.
+_DISPLAY_END = lazy_pattern(r"\s*(?:\\\]|\$\$|[∎□■])\s*\Z")
+
+
+def remove_display(text: str) -> str:
+    """Return a text without the signs around a last displayed formula of several lines."""
+    if text.rstrip()[-1:] not in _DISPLAY_SIGNS:
+        return text
+    end = _DISPLAY_END.search(text, max(0, len(text) - _LONGEST_DISPLAY_END))
+    if end is None:
+        return text
+    body, sign = text[: end.start()], end[0].strip()
+    opening = {"\\]": "\\[", "$$": "$$"}.get(sign)
+    if opening is None:
+        return body
+    begin = body.rfind(opening)
+    is_display = begin >= 0 and body[begin + 2 :].lstrip(" ")[:1] == "\n" and "\\boxed" not in body
+    return body[:begin] + body[begin + 2 :] if is_display else text
+
+
+_LONGEST_DISPLAY_END = 12
+_DISPLAY_SIGNS = frozenset("]$∎□■")
 # `🎉`, `😊`: pictures without a meaning for the answer. Ticks and crosses have a meaning.
 _PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
     map(chr, (*range(0x2600, 0x2611), *range(0x2612, 0x2700), *range(0x1F000, 0x1FB00)))
@@ -80,7 +102,7 @@ def remove_pictures(text: str, sample: Sample) -> str:
 
 
 # `\nB. `: a label of a list, before a character that was cut in half.
-_BARE_LABEL = re.compile(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
+_BARE_LABEL = lazy_pattern(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
 
 def remove_half_character(text: str) -> str:
@@ -123,10 +145,10 @@ def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
 # --- the beginning -----------------------------------------------------------------------------
 
 # `B. `, `- (C) `: a line that begins with a label.
-LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
-_LABEL_ALONE = re.compile(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
+LABELLED = lazy_pattern(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
+_LABEL_ALONE = lazy_pattern(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
 # `Q1. `, `1) `: a number or heading before a leading answer.
-_NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s|#{1,4} )?")
+_NUMBERED = lazy_pattern(r"\s*+(?:(?:Q ?)?1[.):]\s|#{1,4} )?")
 
 
 def find_leading_answer(
@@ -197,11 +219,11 @@ def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sa
 
 
 # The next item of a list of options: `C. `.
-_NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
+_NEXT_LABEL = lazy_pattern(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 
 
 # ` — `, ` - `: before the reason of an answer.
-_DASH = re.compile(r"\s[-–—]\s|—")
+_DASH = lazy_pattern(r"\s[-–—]\s|—")
 
 
 def find_sentence_answer(text: str, kind: AnswerKind, sample: Sample) -> str | None:
@@ -259,7 +281,7 @@ def find_introduced_option(text: str, kind: AnswerKind, sample: Sample) -> str |
 # --- the end ----------------------------------------------------------------------------------
 
 # `### `, `=> `, `∴`, `✅ `: signs before the answer of a last line.
-_HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴|[✅✔✓☑]\ufe0f?)\s*+")
+_HEADING = lazy_pattern(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴|[✅✔✓☑]\ufe0f?)\s*+")
 OPENING = load_phrase("opening")
 _GUESS = load_pattern("guess")
 _RESULT_NOUN = load_pattern("result_noun")
@@ -313,7 +335,7 @@ def _parts_after_equals(block: str, text: str, kind: AnswerKind, sample: Sample)
 
 
 # `(A`: a list of options that broke off.
-_BROKEN = re.compile(r"[(\[][A-Z]")
+_BROKEN = lazy_pattern(r"[(\[][A-Z]")
 
 
 def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
@@ -332,7 +354,7 @@ def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
 
 
 # ` ≈ 0.028`: the same value, rounded.
-_ALMOST = re.compile(r"\s?(?:[≈≃]|\\approx)")
+_ALMOST = lazy_pattern(r"\s?(?:[≈≃]|\\approx)")
 
 
 def _is_complete_equation(text: str, kind: AnswerKind) -> bool:

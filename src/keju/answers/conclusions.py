@@ -38,6 +38,7 @@ from keju.answers.eliminations import (
     leaves_one_option,
     may_leave_one_option,
 )
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.option_mentions import (
     AROUND,
     CONSIDERED,
@@ -66,7 +67,7 @@ from keju.types import Sample
 
 _NOT_LISTED = load_pattern("not_listed")
 # `(Chloroplasts are not listed.)`
-_ASIDE = re.compile(r"\([A-Z][^()]{15,}[.!]\)")
+_ASIDE = lazy_pattern(r"\([A-Z][^()]{15,}[.!]\)")
 _PLACES = load_words("ordinals")
 _ORDINAL = load_pattern("ordinal")
 _CHOOSES = load_pattern("chooses")
@@ -118,7 +119,9 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     label, passage = ("", "") if form.is_cut else _find_conclusion(parts, sample, form)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
-    if label is None or not parts or not may_call_right(tail, sample):
+    if label is None and not (sample.asks_for_wrong and _judges_all(parts, sample)):
+        return Conclusion()
+    if not parts or not may_call_right(tail, sample):
         return Conclusion()
     return _find_discussed_option(parts, sample, ended=form.is_complete)
 
@@ -157,6 +160,16 @@ def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: 
     return Conclusion(value, rule="discussion", passage=parts[-1].text.strip())
 
 
+def _judges_all(parts: Sequence[Sentence], sample: Sample) -> bool:
+    """Whether a reply calls each option right or wrong, and the requested one alone."""
+    verdicts = collect_verdicts(parts, sample)
+    return (
+        len(verdicts.wrong_labels) == 1
+        and not verdicts.right_labels & verdicts.wrong_labels
+        and verdicts.right_labels | verdicts.wrong_labels == set(sample.labels)
+    )
+
+
 def _leaves_open(part: Sentence, sample: Sample) -> bool:
     """Whether a sentence outside the list of options says that no conclusion is possible."""
     sentence = normalise_formulas(part.text.strip())
@@ -181,13 +194,13 @@ class _ReplyForm(NamedTuple):
 
 _FORM = load_pattern("requested_form")
 # `A. A.D.A`: only labels.
-_ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
+_ONLY_LABELS = lazy_pattern(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 # `B选项正确`, `C is right`: a verdict that ends a reply without a full stop.
-_VERDICT_END = re.compile(r"(?:正确|错误|当选|\b(?:correct|right|incorrect|wrong|true|false))\Z")
+_VERDICT_END = lazy_pattern(r"(?:正确|错误|当选|\b(?:correct|right|incorrect|wrong|true|false))\Z")
 # `(A`: a label that broke off.
-_BROKEN_LABEL = re.compile(r"[(\[][A-Z]\Z")
+_BROKEN_LABEL = lazy_pattern(r"[(\[][A-Z]\Z")
 # The `not ` of `I have not double-checked`.
-_NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
+_NEVER_DONE = lazy_pattern(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 
 
 def _text_after_correction(tail: str, sample: Sample) -> str:
@@ -458,7 +471,7 @@ def _find_asserted_labels(sentence: str, judged: SentenceMentions, is_conclusion
 
 
 # Directly before the end of a reply without a full stop: `is `, `: `, `为`.
-_IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
+_IS = lazy_pattern(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
 
 
 def _is_firm(sentence: str, last_mention: OptionMention) -> bool:

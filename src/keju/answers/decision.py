@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_pattern, load_phrase, load_words
 from keju.answers.segments import AMBIGUOUS, AnswerStatement
 from keju.answers.sentences import has_chinese
@@ -54,7 +55,7 @@ SUPPOSES = load_pattern("supposes")
 
 
 # `answer would be`, after `if it were so, the`.
-_WOULD = re.compile(r"[Aa]nswer would\b")
+_WOULD = lazy_pattern(r"[Aa]nswer would\b")
 
 
 STATED_PREFIXES = (". The ", ". So the ")
@@ -89,11 +90,11 @@ def _denies(clause: str) -> bool:
 
 
 # `answer is`, `Answer would be`; `答案是`: markers that a sentence may deny.
-_MARKER = re.compile(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
+_MARKER = lazy_pattern(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
 _MARKER_STEMS = ("nswer ", "案")
 """The text after the first letter of every match of `_MARKER`; quicker to find than a pattern."""
 # The end of the part of a sentence that a denial covers: `, so`, `。`; not the comma of `1,000`.
-_PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
+_PART_END = lazy_pattern(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
 
 
 def remove_denied_parts(text: str) -> str:
@@ -138,7 +139,7 @@ LINK = load_pattern("link")
 
 _EITHER = load_pattern("either")
 # `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
-_JOINT = re.compile(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
+_JOINT = lazy_pattern(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
 
 COMPLETE_ANSWER_END = load_pattern("complete_answer_end")
 
@@ -148,7 +149,7 @@ REJECTS = load_pattern("rejects")
 EXPLAINS = load_pattern("explains")
 OFFERS = load_pattern("offers")
 # `. `, `?"`, `。`; not the point of `3.5` or of `A vs. B`.
-SENTENCE_END = re.compile(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！？；\n]")
+SENTENCE_END = lazy_pattern(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！？；\n]")
 """The end of a sentence, and of its statement about an answer."""
 
 
@@ -202,7 +203,7 @@ CORRECTION = load_pattern("correction")
 _CORRECTION_STEMS = load_words("correction_stems")
 _CORRECT_STEMS = load_words("correct_stems")
 # `no,`, `no -`: a refusal at the beginning of a correction; not the `no` of `not`.
-_NO_SIGN = re.compile(r"no ?[,.:;!—–-]")
+_NO_SIGN = lazy_pattern(r"no ?[,.:;!—–-]")
 
 
 def find_correction(text: str) -> re.Match[str] | None:
@@ -260,20 +261,20 @@ _HOWEVER = load_pattern("however")
 _TENTATIVE = load_pattern("tentative")
 _FINAL_WORDING = load_pattern("final_wording")
 # `所以选择`: a conclusion, before a loop of `选择`.
-_CONCLUDING_WORD = re.compile(r"所以|因此|综上|故")
+_CONCLUDING_WORD = lazy_pattern(r"所以|因此|综上|故")
 _CONTEXT_LENGTH = 60
 """The number of characters before a marker that belong to it."""
 
 _PART = load_pattern("next_part")
-_FIRST_PART = re.compile(
+_FIRST_PART = lazy_pattern(
     r"(?:^|[\s.(（])(?:\(?(?:a|i|1)\)|[Pp]art \(?[aA1I])|第[一1](?:问|空|小题)|[(（][1一][)）]"
 )
 # `. 2. The `: a list of answers to several tasks continues.
-_NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
+_NUMBERED = lazy_pattern(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
 # ` or, if activities count, `; `或者`: the next answer is an alternative.
-_OFFER = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
+_OFFER = lazy_pattern(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
 # `____`, `?`, `\nA. `: another question, with its options, between two answers.
-_ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、][ \t]*+[^\s]")
+_ANOTHER_TASK = lazy_pattern(r"_{2,}|[?？]|\n[(\[]?A[)\].、][ \t]*+[^\s]")
 _LONGEST_GAP = 40
 """The most characters between two answers in a line that are not reasoning."""
 

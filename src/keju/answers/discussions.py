@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.option_mentions import (
     RIGHT,
     WORD,
@@ -23,15 +24,15 @@ from keju.answers.option_mentions import (
     is_supposition,
 )
 from keju.answers.options import normalise_formulas, option_texts, plain_text
-from keju.answers.phrases import load_pattern, load_words
+from keju.answers.phrases import load_pattern, load_phrase, load_words
 from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
 
 CHOSEN = load_pattern("chosen")
 # `not`, `doubt`; `不`: words that deny that an option is the answer.
-_DENIES_CHOICE = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
+_DENIES_CHOICE = lazy_pattern(rf"{load_phrase('wrong')}|\bdoubt|怀疑|是否", re.IGNORECASE)
 # `(A) ✗ (B) ✓`: options and marks in a line.
-MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
+MARKED = lazy_pattern(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
 MARKED_ROW = load_pattern("marked_row")
 _CELL = load_pattern("table_cell")
 _REASON = load_pattern("remark_reason")
@@ -39,7 +40,7 @@ _ITEM = load_pattern("list_item")
 
 
 # `选项C,`, `对于D选项,`: a sentence inside a line that turns to another option.
-_ITEM_INSIDE = re.compile(r"\s*(?:对于|关于|而)?(?:选项 ?([A-Z])|([A-Z]) ?选?项)")
+_ITEM_INSIDE = lazy_pattern(r"\s*(?:对于|关于|而)?(?:选项 ?([A-Z])|([A-Z]) ?选?项)")
 
 
 class Sentence(NamedTuple):
@@ -50,7 +51,7 @@ class Sentence(NamedTuple):
 
 
 # `6. **Facts (F)**: `, `- Dropped Content: `: a line that begins with an option's text.
-_TEXT_HEADING = re.compile(r"[\s\-•*#\d.]*([^:：\n]{2,60}?)\s*(?:\([A-Z]\))?[*\s]*[:：]")
+_TEXT_HEADING = lazy_pattern(r"[\s\-•*#\d.]*([^:：\n]{2,60}?)\s*(?:\([A-Z]\))?[*\s]*[:：]")
 
 
 def _find_heading_label(line: str, sample: Sample) -> str:
@@ -90,11 +91,11 @@ def split_sentences(text: str, sample: Sample) -> list[Sentence]:
 
 
 # `this statement`, `该项`: a reference to the same list item.
-_THIS_ITEM = re.compile(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本项", re.IGNORECASE)
+_THIS_ITEM = lazy_pattern(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本项", re.IGNORECASE)
 # `1. `, `(2) `: the number of a list's line.
-_LIST_NUMBER = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
+_LIST_NUMBER = lazy_pattern(r"\s*\(?\d{1,2}[.)]\s+")
 # `**` around more than a label.
-_BOLD = re.compile(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
+_BOLD = lazy_pattern(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
 
 
 class Verdicts(NamedTuple):
@@ -108,7 +109,7 @@ class Verdicts(NamedTuple):
 
 
 _REQUESTED_PROPERTY = load_pattern("requested_property")
-LONG_WORD = re.compile(r"[A-Za-z]{4,}")
+LONG_WORD = lazy_pattern(r"[A-Za-z]{4,}")
 
 
 QUESTION_WORDS = frozenset(
@@ -179,13 +180,17 @@ def _is_wrong(clause: str, requested_words: frozenset[str], *, is_direct: bool) 
     )
 
 
+# `the second most abundant`, `nearly `: words before a property that another option has.
+_NOT_THE_FIRST = lazy_pattern(
+    r"\b(?:second|third|fourth|next|almost|nearly|less|least)\b", re.IGNORECASE
+)
 # `is `, `has `: the verb before a description of an option.
-_IS_A = re.compile(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
+_IS_A = lazy_pattern(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
 
 
 def _contains_requested_words(clause: str, words: frozenset[str]) -> bool:
     """Whether a clause contains all requested words: ``This statement is sarcastic``."""
-    if not words or not _IS_A.search(clause):
+    if not words or not _IS_A.search(clause) or _NOT_THE_FIRST.search(clause):
         return False
     return words <= set(LONG_WORD.findall(clause.lower()))
 
@@ -244,7 +249,7 @@ def may_choose(text: str) -> bool:
 
 
 # `| yes |`, `— True`: a verdict in a cell.
-_CELLS = re.compile(r"\b(?:yes|true)\b|是|对", re.IGNORECASE)
+_CELLS = lazy_pattern(r"\b(?:yes|true)\b|是|对", re.IGNORECASE)
 
 
 def find_right_option(verdicts: Verdicts, sample: Sample) -> str | None:

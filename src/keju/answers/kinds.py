@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from keju.answers.conclusions import find_conclusion
 from keju.answers.decision import COMPLETE_ANSWER_END, LINK, is_second_answer, link_strength
 from keju.answers.labels import bare_label, read_label
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.numbers import (
     ParsedNumber,
     find_numbers,
@@ -139,10 +140,10 @@ _WITH_REASON = load_pattern("with_reason")
 
 # A label in brackets and a text, `(C) Belle and Sebastian`: the label counts, even if the text
 # belongs to another option.
-_LABEL_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
+_LABEL_AND_TEXT = lazy_pattern(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
 _IS_SENTENCE = load_pattern("sentence_sign")
 # A label and the text of its option, and more text: `E — Uracil replaces thymine`.
-_WITH_TEXT = re.compile(r"\W{0,3}([A-Z])[)\]*]{0,2}\s?[-–—:]\s?")
+_WITH_TEXT = lazy_pattern(r"\W{0,3}([A-Z])[)\]*]{0,2}\s?[-–—:]\s?")
 
 
 SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
@@ -275,9 +276,9 @@ def _offers_second(part: str, end: int) -> bool:
     return is_firm or COMPLETE_ANSWER_END.match(part, second_number.end()) is not None
 
 
-_FIGURE = re.compile(r"[^A-Za-z ]")
+_FIGURE = lazy_pattern(r"[^A-Za-z ]")
 # `-8 *`, `19 +`: a calculation that broke off.
-_OPEN_OPERATION = re.compile(r"\d\s+[-+*/×÷^]\s*\Z")
+_OPEN_OPERATION = lazy_pattern(r"\d\s+[-+*/×÷^]\s*\Z")
 
 
 def _plain_number(segment: str) -> str:
@@ -296,20 +297,20 @@ def _last_number(text: str) -> str | None:
 # --- verdicts ----------------------------------------------------------------------------------
 
 # `**?`: a question about the verdict.
-_QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
+_QUESTION_MARK = lazy_pattern(r"[*_\"'”’]{0,3}\?")
 _IN_EXPRESSION = load_pattern("in_expression")
 # `. `, `, `, ` — `: signs between a leading verdict and its reasons.
-_SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：—]|\s[-–—]|\s(?:because|since|as)\b)")
+_SET_OFF = lazy_pattern(r"[*_\"'”’]{0,3}(?:[.,;:!。，：—]|\s[-–—]|\s(?:because|since|as)\b)")
 # `Probably `, `Most likely, `: words and decoration before a leading verdict.
-_PROBABLY = re.compile(
+_PROBABLY = lazy_pattern(
     rf"[{re.escape(DRESSING)}]*(?:(?:(?:most |very )?(?:probably|likely)|I(?:['’]d| would) say"
     rf"|I think)\b,?[{re.escape(DRESSING)}]+)?",
     re.IGNORECASE,
 )
 # ` because it`: the reason of a verdict in a sentence.
-_REASON = re.compile(r",? (?:because|since)\b|, as\b", re.IGNORECASE)
+_REASON = lazy_pattern(r",? (?:because|since)\b|, as\b", re.IGNORECASE)
 # ` longer`: the word after `no`.
-_NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
+_NEXT_WORD = lazy_pattern(r"\s+([A-Za-z’']+)")
 _AFTER_NO = frozenset(load_words("after_no"))
 
 
@@ -336,16 +337,19 @@ class Verdict(AnswerKind):
         self._sentence = sentence
         self._values = values
         self._phrases = [
-            (re.compile(phrase, re.IGNORECASE), *((value, "") if isinstance(value, str) else value))
+            (
+                lazy_pattern(phrase, re.IGNORECASE),
+                *((value, "") if isinstance(value, str) else value),
+            )
             for phrase, value in (phrases or {}).items()
         ]
         self.equations = equations
         words = "|".join(sorted(values, key=len, reverse=True))
         # `True`, `deductively valid`; not `true-ish`, `validity`.
         word = rf"(?:{lead})?({words})\b(?!-)"
-        self._pattern = re.compile(word, re.I | re.A)
+        self._pattern = lazy_pattern(word, re.I | re.A)
         # `yes if it rains, otherwise no`.
-        self._alternative = re.compile(
+        self._alternative = lazy_pattern(
             rf"\b(?:otherwise|else|alternatively)\b[\s,:]*(?:it is |the answer is )?{word}",
             re.I | re.A,
         )

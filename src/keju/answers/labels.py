@@ -20,6 +20,7 @@ from keju.answers.decision import (
     SENTENCE_END,
     is_second_answer,
 )
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.options import (
     find_text_labels,
     is_longer,
@@ -47,27 +48,27 @@ _WIDE = {
 
 _BOXED_LETTER = load_pattern("boxed_letter")
 # `'C' (200 MPa)`, `"B"`: a label in quotes before more.
-_QUOTED_LETTER = re.compile(r"[\"'“‘]([A-Z])[.)]?[\"'”’](?![A-Za-z])")
+_QUOTED_LETTER = lazy_pattern(r"[\"'“‘]([A-Z])[.)]?[\"'”’](?![A-Za-z])")
 _QUOTES = ('"', "'", "“", "‘")
 _LEAD = load_phrase("label_lead")
 _LABEL = load_pattern("announced_label")
 _LABEL_LIST = load_pattern("label_list")
 # A whole segment that is a small label: `b`, `option b)`; not `b is`.
-_SMALL = re.compile(_LEAD + r"\(?([a-z])[).:]?$", re.IGNORECASE)
+_SMALL = lazy_pattern(_LEAD + r"\(?([a-z])[).:]?$", re.IGNORECASE)
 _ONLY_LABEL = load_pattern("only_label")
 _MENTION = load_pattern("further_label")
 # ` rather than`, ` good`: the word after a bare `A` or `I`.
-_NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
+_NEXT_WORD = lazy_pattern(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
 # ` and II`, `, III`: the `I` before is a number.
-_ROMAN = re.compile(r"[,]?(?: and| or| &)?,? (?:II|III|IV)\b")
+_ROMAN = lazy_pattern(r"[,]?(?: and| or| &)?,? (?:II|III|IV)\b")
 # `**)?`: a question about the label; not `. Why?`.
-_QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}(?:\?|吗|么[?？])")
+_QUESTION_MARK = lazy_pattern(r"[*_)\]\s]{0,4}(?:\?|吗|么[?？])")
 # `) **`, `. "`: from a label to the text that follows it; then a dash, where it is not the sign of
 # a number: `B - two`, not `B -2`.
-_GAP = re.compile(r"[)\]}*_`]*+[.:,]?[)*_`\s$\"'“‘]*+")
-_DASH = re.compile(r"[-–—]\s++[*_`$\"'“‘]*+")
+_GAP = lazy_pattern(r"[)\]}*_`]*+[.:,]?[)*_`\s$\"'“‘]*+")
+_DASH = lazy_pattern(r"[-–—]\s++[*_`$\"'“‘]*+")
 # `.`, `**,`, ` because`: the end of an option's text; not ` and more`.
-_TEXT_ENDS = re.compile(r"[\s*_`\"'”’]*+(?:\Z|[.,;:!?)\]]|(?:because|since|as|which|is)\b)")
+_TEXT_ENDS = lazy_pattern(r"[\s*_`\"'”’]*+(?:\Z|[.,;:!?)\]]|(?:because|since|as|which|is)\b)")
 
 _AFTER_LABEL = frozenset(load_words("after_a_and_i"))
 
@@ -275,7 +276,7 @@ def _have_question_parts(choices: tuple[str, ...]) -> bool:
 
 
 # `(b)`, `(c)`: a further part of a question.
-_NEXT_PART = re.compile(r"[\s,;.]\([b-h]\)\s")
+_NEXT_PART = lazy_pattern(r"[\s,;.]\([b-h]\)\s")
 
 
 # --- labels inside a segment -------------------------------------------------------------------

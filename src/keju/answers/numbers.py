@@ -12,6 +12,7 @@ import unicodedata
 from decimal import Decimal
 from typing import NamedTuple
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_words
 from keju.answers.segments import clean_segment
 
@@ -20,11 +21,11 @@ LONGEST = 60
 
 _SUPERSCRIPTS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 # The power in `10⁻³` or `5²`, not the `²` of `m²`.
-_POWER = re.compile(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}")
+_POWER = lazy_pattern(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}")
 # The narrow blank in `2 416`.
-_THIN_SPACE = re.compile(r"(?<=\d)[\u2009\u202f\u00a0](?=\d{3}(?!\d))")
+_THIN_SPACE = lazy_pattern(r"(?<=\d)[\u2009\u202f\u00a0](?=\d{3}(?!\d))")
 # The fraction in `3½` or `3 ½`, not `½` alone.
-_VULGAR = re.compile(r"(?<=\d)(?=[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
+_VULGAR = lazy_pattern(r"(?<=\d)(?=[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\ufe63": "-", "\u2044": "/"})
 """The minus sign and the hyphens with the same meaning, and the slash of a fraction."""
 
@@ -35,7 +36,7 @@ _LONG_DASHES = "\u2014\u2015"
 _EXPONENT = rf"(?:\^|\*\*)\s?[({{]?\s?([{_DASH}+]?\d{{1,4}})(?!\d)[)}}]?"
 # `1,000.5`, `.5`, `5e-3`, `5 x 10^-3`, `10**6`, `35 %`; not the digits of `CD14`, `IL-6`, `m^2`.
 # Groups: mantissa; exponent after `e`, after `x 10^`, and of a bare `10^`; per cent.
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     r"(?<![\w.^])(?<![A-Za-z][-_])"
     r"(\d{1,3}(?:,\d{3})++(?![\d])(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
     rf"(?:[eE]([{_DASH}+]?\d{{1,4}})(?!\d)|\s?(?:[x×*·⋅]|\\times|\\cdot)\s?10\s?"
@@ -45,13 +46,13 @@ _NUMBER = re.compile(
     + r")?(\s?(?:\\?%|(?i:per ?cent)\b))?"
 )
 # A sign in front of a number, `- `, `minus`, `+`; group 1 is set where it may be a minus.
-_SIGN = re.compile(rf"(?:([{_DASH}]|(?<![A-Za-z])(?i:minus|negative)(?=[ \t]))|\+)[ \t]?")
-_SIGN_BEFORE = re.compile(_SIGN.pattern + r"\Z")
+_SIGN = lazy_pattern(rf"(?:([{_DASH}]|(?<![A-Za-z])(?i:minus|negative)(?=[ \t]))|\+)[ \t]?")
+_SIGN_BEFORE = lazy_pattern(_SIGN.pattern + r"\Z")
 _SIGN_REACH = 10
 _BEFORE_MINUS = "=≈≅~:([{,;*_`$\"'“‘|<>≤≥≠"
 """Signs before a dash that is a minus, with or without blanks."""
 # `is`, `about`: after these a `minus` is a sign, after `five` it is not.
-_WORD_BEFORE_MINUS = re.compile(
+_WORD_BEFORE_MINUS = lazy_pattern(
     r"\b(?i:is|was|are|were|be|equals|to|of|about|approximately|around|roughly|exactly|and)\Z"
 )
 _WORD_REACH = 14
@@ -62,7 +63,7 @@ _WORDS = "|".join(NUMBER_WORDS)
 # The text after a number that is part of a longer expression, line by line: `5k`, `5 + `, `5.3.1`,
 # `5 plus`; `5 > `, `5 / `; `5 million`, `5万`; `5:3`, `5 - 7`, `5 x 3`, `5...7`, `5~`, `5 ±`;
 # `5 and a half`; `5 times 3`; `5 squared`; `5 tenths`; `5 or more`. Not `5.`, `5: 3 red`.
-_PART_OF_MORE = re.compile(
+_PART_OF_MORE = lazy_pattern(
     r"[A-Za-zµμ°′″_^+]|[ \t][+^]|[.,'’ ]\d|[ ](?i:plus|minus|times)\s|"
     r"[ \t]?(?:[<>](?!/?[A-Za-z]{1,10}>)|[≤≥≠]|!=)|[ \t][x×÷/](?![A-Za-z])|"
     r"[\s-]?\s?(?i:dozens?|hundreds?|thousands?|(?:m|b|tr|quadr)illions?|lakhs?|crores?|[mb]n)\b|"
@@ -76,13 +77,13 @@ _PART_OF_MORE = re.compile(
     r"or\s+(?:more|less|fewer|higher|lower|greater|above|below|so)\b)"
 )
 # The text before a number that is part of a longer expression: `3/`, `<= `, `±`, `#`, `3 x `, `1 `.
-_MORE_BEFORE = re.compile(
+_MORE_BEFORE = lazy_pattern(
     r"(?:\d\s?[:/]|[<>≤≥]=?|[≠≮≯≲≳≪≫±√#]|[!/]=|=/=|\+/-|\\(?:neq?|leq?|geq?|lt|gt|pm)\b|"
     r"\d[%)]?[ \t]?(?:[x×*·⋅÷/+~]|\*\*|\.{2,3}|\\times|\\cdot)|\d (?i:plus|times))\s?$|\d[,'’ ]$"
 )
 _REACH = 8
 # `(1,234)`: two bounds that could also be one number with a thousands separator.
-_PAIR = re.compile(r"[(\[]\s?[-+]?\d{1,3},\d{3}\s?[)\]]")
+_PAIR = lazy_pattern(r"[(\[]\s?[-+]?\d{1,3},\d{3}\s?[)\]]")
 
 
 class ParsedNumber(NamedTuple):
@@ -170,11 +171,11 @@ def parse_number(text: str) -> ParsedNumber | None:
 
 
 # `(- $`, `minus `, `[$-`: signs before the digits of a leading number.
-_BEFORE_LEADING = re.compile(r"[(\[]?\s?(-|\+|minus |negative )?\s?\$?\s?([+-]?)", re.I | re.A)
+_BEFORE_LEADING = lazy_pattern(r"[(\[]?\s?(-|\+|minus |negative )?\s?\$?\s?([+-]?)", re.I | re.A)
 # `kg`, ` * 3`, `-(`: text directly after digits that are then only part of an expression.
-_GOES_ON = re.compile(r"\w|\s?[-+*/×^]\s?[\d(]", re.A)
+_GOES_ON = lazy_pattern(r"\w|\s?[-+*/×^]\s?[\d(]", re.A)
 # `minus three`, `Twelve`; not `one of`, `twenty-one`.
-_NUMBER_WORD = re.compile(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
+_NUMBER_WORD = lazy_pattern(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
 
 
 def parse_leading_number(text: str) -> ParsedNumber | None:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, link_strength
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.numbers import NUMBER_WORDS
 from keju.answers.options import (
     find_counted_option,
@@ -57,8 +58,8 @@ _LETTER_ZH = load_pattern("bare_letter_zh")
 _LETTER = load_pattern("bare_letter")
 _WEAK = load_pattern("weak")
 # A part of every label: a separate capital letter, or a letter before a bracket.
-_MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
-WORD = re.compile(r"\w")
+_MAY_BE_LABEL = lazy_pattern(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
+WORD = lazy_pattern(r"\w")
 
 
 def find_mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
@@ -137,7 +138,7 @@ def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[Op
 
 
 # `not`, inside a paraphrase of an option: `Amy is second (so not first)`.
-_NOT = re.compile(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
+_NOT = lazy_pattern(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
 _THERE_ARE = load_pattern("there_are")
 
 
@@ -152,25 +153,25 @@ def _select_patterns(sentence: str) -> list[re.Pattern[str]]:
 # --- judging mentions ----------------------------------------------------------------------------
 
 # The end of a clause; not the comma of `1,000`, the colon of `3:1`.
-_COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
+_COMMA = lazy_pattern(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
 _ALTERNATIVE_BEFORE = load_pattern("alternative_before")
 # Between two options in contrast.
-_BUT = re.compile(r"\bbut\b|但|而", re.IGNORECASE)
+_BUT = lazy_pattern(r"\bbut\b|但|而", re.IGNORECASE)
 # `, though (E) is tempting`, `while the momentum is 12`; `虽然`: a concession is not an assertion.
-_CONCEDES = re.compile(r"\b(?:though|although|whereas|while|unlike)\b|虽然|尽管", re.IGNORECASE)
-_EQUALLY = re.compile(r"\b(?:just as|equally|as well)\b|同样|也(?:可以|对|行)", re.IGNORECASE)
+_CONCEDES = lazy_pattern(r"\b(?:though|although|whereas|while|unlike)\b|虽然|尽管", re.IGNORECASE)
+_EQUALLY = lazy_pattern(r"\b(?:just as|equally|as well)\b|同样|也(?:可以|对|行)", re.IGNORECASE)
 _AFTER_LABEL = load_pattern("after_label")
 _AFTER_TEXT = load_pattern("after_text")
 # Only an article before the option's text, which begins its clause.
-_BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
+_BEGINS = lazy_pattern(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
 _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
 AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
-_DIGIT = re.compile(r"\d")
+_DIGIT = lazy_pattern(r"\d")
 _REPETITION = load_pattern("repetition")
 _IS_MY_ANSWER = load_pattern("is_my_answer")
 _OTHER_GRADE = load_pattern("other_grade")
 # `so that is option 2`: an option of another list.
-_NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
+_NUMBERED = lazy_pattern(r"\b(?:option|choice) #?\d")
 CONSIDERED = load_pattern("considered")
 _NAMES = load_pattern("names")
 
@@ -332,8 +333,8 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
 
 
 # `____`: the blank of a question.
-_BLANK = re.compile(r"_{2,}")
-_NO_WORD = re.compile(r"[\W_]+")
+_BLANK = lazy_pattern(r"_{2,}")
+_NO_WORD = lazy_pattern(r"[\W_]+")
 _PREDICATE = load_pattern("predicate")
 _NEAR_BLANK = 12
 """The number of letters before and after a blank that are compared."""
@@ -404,7 +405,7 @@ def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
 
 
 # `5`, `27/40`, `three`: a number.
-_QUANTITY = re.compile(rf"-?[\d,.]+(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)}")
+_QUANTITY = lazy_pattern(rf"-?[\d,.]+(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)}")
 
 
 _SUPPOSING = load_words("supposing_stems")

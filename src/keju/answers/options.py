@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.numbers import NUMBER_WORDS, plain_numerals
 from keju.answers.phrases import load_pattern, load_words
 from keju.answers.segments import clean_segment
@@ -93,9 +94,9 @@ LONGEST_SPELT = 200
 """The longest text, in characters, that is compared in another spelling."""
 
 # `\dfrac{1}{9}`, `\frac19`: a fraction.
-_FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
+_FRACTION = lazy_pattern(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
 # The `\log` of `O(\log n)`, the `\left` of `\left(`.
-_COMMAND = re.compile(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
+_COMMAND = lazy_pattern(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
 _BEFORE_VALUE = load_pattern("before_value")
 _BEGINS_VALUE = frozenset("tTaArReE≈~=")
 """The first characters of all matches of `_BEFORE_VALUE`."""
@@ -110,10 +111,10 @@ _UNITS = (
     ("sec", "秒", re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
 )
 """Units: a part of every match in lower case, or a non-ASCII sign; the pattern; the name."""
-_DIGIT = re.compile(r"\d")
+_DIGIT = lazy_pattern(r"\d")
 _REMOVED_SIGNS = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
 # `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
-_QUANTITY = re.compile(
+_QUANTITY = lazy_pattern(
     r"([+-]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+))(?:/(\d+(?:\.\d+)?))?"
     r"(?:(?:[x*]10\^?|e)([+-]?\d{1,3}))?(%?)([a-zμ°][a-z0-9μ°/^·-]{0,12}"
     r"|[元米个只人次件天年岁度斤克秒种倍名条张本]?)"
@@ -121,13 +122,13 @@ _QUANTITY = re.compile(
 
 
 # `\sqrt{2}`: a root; the blank of `2 √2`; the hyphen of `light-years`, not that of `x-1`.
-_ROOT = re.compile(r"\\sqrt ?\{([^{}]*)\}")
+_ROOT = lazy_pattern(r"\\sqrt ?\{([^{}]*)\}")
 # `\Rightarrow`, `\implies`: arrows of a formula.
-_ARROW = re.compile(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
+_ARROW = lazy_pattern(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
 # `\text{kg}`: words inside a formula.
-_TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
-_BEFORE_ROOT = re.compile(r"(?<=\d)\s+(?=√)")
-_HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
+_TEXT_COMMAND = lazy_pattern(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
+_BEFORE_ROOT = lazy_pattern(r"(?<=\d)\s+(?=√)")
+_HYPHEN = lazy_pattern(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 _BETWEEN = load_pattern("between")
 
 
@@ -169,7 +170,7 @@ def normalise_spelling(text: str) -> str:
 
 
 # `08/3/1997`: a date; without the zeros it is `8/3/1997`.
-_DATE = re.compile(r"(?<![\d/])0?(\d{1,2})/0?(\d{1,2})/(\d{4})(?![\d/])")
+_DATE = lazy_pattern(r"(?<![\d/])0?(\d{1,2})/0?(\d{1,2})/(\d{4})(?![\d/])")
 
 
 def _shorten_date(date: re.Match[str]) -> str:
@@ -210,7 +211,7 @@ def _option_beginnings(choices: tuple[str, ...]) -> frozenset[str]:
 
 
 _LEADING = load_words("leading_words")
-_LEADS_ON = re.compile(rf"(?:{'|'.join(_LEADING)})\b", re.IGNORECASE)
+_LEADS_ON = lazy_pattern(rf"(?:{'|'.join(_LEADING)})\b", re.IGNORECASE)
 _MAY_LEAD_ON = frozenset(word[:2] for word in _LEADING)
 """The first two letters of the words in `_LEADING`."""
 
@@ -327,7 +328,7 @@ def echoes_options(text: str, choices: Sequence[str]) -> bool:
 
 
 # From the text of option A to that of B: `.\n(B) `, `\n- **B.** `, ` (B) `.
-_NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
+_NEXT_OPTION = lazy_pattern(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
 
 
 def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -354,7 +355,7 @@ def _normalised_option_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 # `A. `, `(B) `: a line that begins with a label.
-_LABEL = re.compile(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
+_LABEL = lazy_pattern(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
 
 
 def remove_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
@@ -386,13 +387,13 @@ LEAST_PART = 8
 # The plural of `mitochondrion`, `nucleus`, `bacterium`.
 _PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "cies"}
 # The verb of `it increases`.
-_ITS_VERB = re.compile(r"it ([a-z]{4,})s")
+_ITS_VERB = lazy_pattern(r"it ([a-z]{4,})s")
 # The beginning of `It was the employee's performance`.
-_IT_IS = re.compile(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
+_IT_IS = lazy_pattern(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
 _IT_OR_THEY = ("it", "th")
 """The first letters of all matches of `_ITS_VERB` and `_IT_IS`."""
 # The reason in `No, because the goods were late`.
-_REASON = re.compile(r"\b(?:because|since) (.{20,})")
+_REASON = lazy_pattern(r"\b(?:because|since) (.{20,})")
 
 
 def _find_other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
@@ -443,7 +444,7 @@ def _continues_word(sentence: str, end: int, text: str) -> bool:
 
 
 # `27/40`, `1,000`, `-0.5`, `40%`, `three`: a quantity in a sentence; not `(2)`, `3.5.1`, `step 2`.
-_QUANTITIES = re.compile(
+_QUANTITIES = lazy_pattern(
     r"(?<![\w.(/-])(?<!step )(?<!option )-?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?%?"
     rf"|{'|'.join(NUMBER_WORDS)})"
     r"(?![\w/]|\.\d)",
@@ -509,9 +510,9 @@ def _is_number_like(option: str) -> bool:
 
 # `the`, `of`: words that do not identify an option.
 _COMMON_WORDS = frozenset({"the", "a", "an", "is", "are", "was", "of", "from", "to", "in", "on"})
-_WORDS = re.compile(r"\w+")
+_WORDS = lazy_pattern(r"\w+")
 # `first`, `last`, `leftmost`, `cheapest`: the place in an order.
-_PLACE = re.compile(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|most|est)")
+_PLACE = lazy_pattern(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|most|est)")
 
 
 def _significant_words(text: str) -> frozenset[str]:

@@ -7,17 +7,16 @@ gemini-1.5-pro.
 
 from __future__ import annotations
 
-import re
-
 from keju.answers.decision import StatementSpan
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.segments import NEXT_QUESTION, ReplyStretch, find_opening_question
 from keju.types import Sample
 
 HEADS = 40
 """The number of characters that distinguish one question from another."""
-_LONG_WORD = re.compile(r"\w{4,}")
+_LONG_WORD = lazy_pattern(r"\w{4,}")
 # `____`, `?`: a question.
-_ASKS = re.compile(r"_{2,}|[?？]")
+_ASKS = lazy_pattern(r"_{2,}|[?？]")
 
 
 def begins_with_other_question(text: str, sample: Sample) -> bool:

@@ -9,8 +9,10 @@ Lines that begin with ``# `` are comments: what a pattern matches and what it mu
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
+
+from keju.answers.lazy_patterns import lazy_pattern
 
 _HEADER = re.compile(r"\[([a-z_]+)((?: [a-z]+)*)\]")
 _INSERTED = re.compile("<<([a-z_]+)>>")
@@ -43,7 +45,7 @@ def load_pattern(name: str) -> re.Pattern[str]:
     flags = 0 if "cased" in flag_names else re.IGNORECASE
     for flag_name in flag_names:
         flags |= _FLAGS.get(flag_name, 0)
-    return re.compile(load_phrase(name), flags)
+    return lazy_pattern(partial(load_phrase, name), flags)
 
 
 def load_words(name: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.segments import last_line
 from keju.types import Answer, Sample
 
@@ -107,13 +108,15 @@ CHINESE = re.compile(r"答案\s*+[:：]\s*+\**+\s*+")
 """``答案：``."""
 
 # `$\boxed{\text{`: typesetting between a marker and its labels.
-_TYPESETTING = re.compile(r"(?:(?:\$+|\\\(|\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\s*\{)\s*)*+")
+_TYPESETTING = lazy_pattern(
+    r"(?:(?:\$+|\\\(|\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\s*\{)\s*)*+"
+)
 # `(B)`, `【A、C】`; the labels are group 1.
-_BRACKETED = re.compile(r"[(\[（【]\s*+([A-Za-z\d](?:\s*[,，/、]\s*[A-Za-z\d])*+)\s*+[)\]）】]")
+_BRACKETED = lazy_pattern(r"[(\[（【]\s*+([A-Za-z\d](?:\s*[,，/、]\s*[A-Za-z\d])*+)\s*+[)\]）】]")
 # `A, C and more`: a sequence whose leading labels count.
-_RUN = re.compile(r"([A-Za-z\d][A-Za-z\d ,，/、]*+)")
+_RUN = lazy_pattern(r"([A-Za-z\d][A-Za-z\d ,，/、]*+)")
 # `A`, `AC`, `and`.
-_WORD = re.compile(r"[A-Za-z\d]+")
+_WORD = lazy_pattern(r"[A-Za-z\d]+")
 
 
 class EvalScopeChoiceReader(Reader):
@@ -172,7 +175,7 @@ def _labels_at(text: str, position: int, labels: str) -> str:
     return ""
 
 
-_BLANKS = re.compile(r"\s{65,}")
+_BLANKS = lazy_pattern(r"\s{65,}")
 """Long white space. Keju shortens it, so that reading takes linear time."""
 _WRAPPED = (
     (re.compile(r"\$\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\$"), r"\1"),  # `$B$`
@@ -180,9 +183,9 @@ _WRAPPED = (
     # `ANSWER: (B)`: after a colon, a comma or nothing, and before the end of a line or sentence.
     (re.compile(r"(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:[,.\n]|\Z))"), r"\1\2\3"),
 )
-_LINE = re.compile(r"^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", re.IGNORECASE | re.MULTILINE)
+_LINE = lazy_pattern(r"^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", re.IGNORECASE | re.MULTILINE)
 """``ANSWER: B.`` on a separate line."""
-_ANYWHERE = re.compile(r"ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)", re.IGNORECASE)
+_ANYWHERE = lazy_pattern(r"ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)", re.IGNORECASE)
 """``so ANSWER: B!``. It reads ``Answer: because`` as an answer."""
 
 

@@ -30,6 +30,7 @@ from keju.answers.boundaries import (
     is_one_long_line,
     remove_cues,
     remove_cut_letter,
+    remove_display,
     remove_half_character,
     remove_pictures,
 )
@@ -42,6 +43,7 @@ from keju.answers.decision import (
     remove_denied_parts,
 )
 from keju.answers.kinds import AnswerKind, Choice
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.options import echoes_options, flatten_options, remove_half_option
 from keju.answers.other_questions import (
     begins_with_other_question,
@@ -76,17 +78,19 @@ ACCEPTED = "accepted"
 """The key of `Sample.metadata` with all right answers, if there are several."""
 
 # A part of every announcement: `Answer`, `\\boxed`, `答案`, `correct option`.
-_ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
+_ANNOUNCES = lazy_pattern(r"nswer|NSWER|boxed|orrect|答|选|正确")
 # `orrect option`: another wording of an announcement.
-_CORRECT_OPTION = re.compile(r"orrect (?i:option|choice|response|letter)")
+_CORRECT_OPTION = lazy_pattern(r"orrect (?i:option|choice|response|letter)")
 
 
+_DISPLAY_ENDS = frozenset("]$∎□■\n ")
+"""The last characters of a displayed formula and of a proof, which blanks may follow."""
 # Chinese, and full-width letters and signs, which have separate wordings.
-_WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+_WIDE = lazy_pattern(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
 # The colon of `D:`, `The Fugitive:`; not of the cue `A:`.
-_COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
+_COLON = lazy_pattern(r"(?<!\bA)\s?:\s*\Z")
 _PLAIN_ENDINGS = {f"answer is ({label}).": place for place, label in enumerate(LABELS)}
 _ENDING = len("answer is (B).")
 
@@ -181,6 +185,8 @@ class RobustReader(Reader):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
             text = normalise_chinese(text)
+        if text[-1:] in _DISPLAY_ENDS:
+            text = remove_display(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):
             text = remove_cues(text, self._kind_of(sample), sample)
         if text[-2:-1] == "\n" and text[-1].isalpha():
@@ -231,7 +237,7 @@ class RobustReader(Reader):
             answer = self._read_conclusion(text, kind.plainly(text, sample), sample, ())
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
         marked, reason = self._find_announcements(text, kind, sample, is_silent=is_silent)
-        if len(marked) > 2 and (after := self._skip_replayed_examples(marked, kind, sample)):
+        if len(marked) > 2 and (after := self._skip_replayed_examples(text, marked, sample)):
             return _answer_of_statements(
                 text, marked[after : after + 1], kind, ("replayed_examples",)
             )
@@ -423,9 +429,10 @@ class RobustReader(Reader):
     # --- worked examples that a reply repeats ---
 
     def _skip_replayed_examples(
-        self, marked: Sequence[StatementSpan], kind: AnswerKind, sample: Sample
+        self, text: str, marked: Sequence[StatementSpan], sample: Sample
     ) -> int:
         """Return the index of the first statement after the answers of worked examples, or 0."""
+        kind = self._kind_of(sample)
         if self._shown is None or not kind.many:
             return 0
         subset = sample.subset
@@ -444,6 +451,8 @@ class RobustReader(Reader):
         ]
         if sum(map(str.__eq__, answers, reply_values)) >= max(2, example_count - 1):
             return example_count
+        if len(marked) == example_count + 1 and _only_last_is_about(marked, text, sample):
+            return example_count
         # one bare answer for each worked example, and one for the question
         is_bare = all(
             later.start - earlier.end <= BARE
@@ -456,6 +465,23 @@ class RobustReader(Reader):
         )
 
 
+def _only_last_is_about(marked: Sequence[StatementSpan], text: str, sample: Sample) -> bool:
+    """Whether each statement ends a paragraph, and only the last paragraph is about the question.
+
+    A reply that answers each worked example and then the question has one paragraph for each.
+    """
+    ends = [0, *(text.find("\n\n", span.end) for span in marked[:-1]), len(text)]
+    if not all(span.is_strict for span in marked) or ends != sorted(set(ends)):
+        return False
+    question_words = set(_LONG_WORD.findall(sample.text.lower()))
+    shared_words = [
+        len(question_words.intersection(_LONG_WORD.findall(text[start:end].lower())))
+        for start, end in pairwise(ends)
+    ]
+    return shared_words[-1] > 1 and shared_words[-1] > 2 * max(shared_words[:-1])
+
+
+_LONG_WORD = lazy_pattern(r"\w{5,}")
 MOST_STRETCHES = 50
 """The most stretches that are read. A reply with more of them and no answer is a loop."""
 LETTERS = "ABCDEFGHIJ"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_pattern, load_phrase
 from keju.types import Reply
 
@@ -147,7 +148,7 @@ def find_segments(text: str, pattern: re.Pattern[str], *, paragraph: bool = Fals
 
 
 # The beginning or the end of a code block: ```` ```text ````, `~~~`; not ```` ```a b ````.
-_FENCE = re.compile(r"(?:```|~~~)[\w+.-]*+")
+_FENCE = lazy_pattern(r"(?:```|~~~)[\w+.-]*+")
 _EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", '"""'})
 _BULLETS = ("- ", "* ", "• ")
 
@@ -221,7 +222,7 @@ def last_paragraph(text: str) -> str:
 
 
 # `<answer>`, `</Answer>`; group 1 is set where it closes.
-_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_TAG = lazy_pattern(r"<(/?)answer>", re.IGNORECASE)
 
 
 def find_tag_content(text: str) -> str | None:
@@ -237,7 +238,7 @@ def find_tag_content(text: str) -> str | None:
 
 
 NEXT_QUESTION = load_pattern("next_question")
-_OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
+_OPENING_QUESTION = lazy_pattern(load_phrase("next_question").replace(r"\n[", r"\s*+[", 1))
 
 
 def find_opening_question(text: str) -> int:
@@ -276,7 +277,7 @@ DRESSING = " \t\r\n\f\v\u00a0\u3000*_`$\"'“”‘’«»「」『』"
 
 # The beginning of a decorative command, `\boxed{` or `\text {`; a delimiter, `\(` or `\,`; another
 # brace. Not `\frac{`, of which only the brace matches.
-_LATEX = re.compile(
+_LATEX = lazy_pattern(
     r"\\(?:boxed|fbox|text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|operatorname) ?\{"
     r"|\\[(){}\[\],;:! ]|[{}]"
 )
@@ -286,9 +287,9 @@ ADVERBS = load_phrase("adverbs")
 BULLET = load_phrase("bullet")
 
 # `of course, clearly B`; not `- clearly B`: before a number the dash may be a minus.
-_EMPHASIS = re.compile(rf"{ADVERBS}{{1,3}}", re.IGNORECASE)
+_EMPHASIS = lazy_pattern(rf"{ADVERBS}{{1,3}}", re.IGNORECASE)
 # `- **clearly yes`: a bullet, decoration and emphasis, each of which may be missing.
-_LEAD = re.compile(rf"{BULLET}?[*_`\"'“]{{0,3}}{ADVERBS}{{0,3}}", re.IGNORECASE)
+_LEAD = lazy_pattern(rf"{BULLET}?[*_`\"'“]{{0,3}}{ADVERBS}{{0,3}}", re.IGNORECASE)
 
 
 def clean_segment(segment: str) -> str:

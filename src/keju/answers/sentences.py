@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_pattern, load_words
 from keju.answers.segments import DRESSING
 from keju.types import Sample
@@ -20,7 +21,7 @@ BRIEF = 400
 """The longest reply, in characters, whose last sentence always counts as a conclusion."""
 TAIL = 2400
 """The number of characters at the end of a reply that are searched for a conclusion."""
-CJK = re.compile(r"[\u4e00-\u9fff]")
+CJK = lazy_pattern(r"[\u4e00-\u9fff]")
 
 
 def has_chinese(text: str) -> bool:
@@ -48,7 +49,7 @@ def has_wide(text: str) -> bool:
 
 
 # The end of a sentence, `. `, `。`, a new line; not the point of `B. text`, `3.5`, `vs. `, `Jr. `.
-_CLAUSE_END = re.compile(
+_CLAUSE_END = lazy_pattern(
     r"[.!?\n;。；！？](?:(?<=[\n;。；！？])|(?<!\b[A-Z]\.)(?<!\bvs\.)(?<!\bi\.e\.)(?<!\be\.g\.)"
     r"(?<!\bJr\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bSt\.)"
     r"(?=[*_\"'”’)\]]*(?:\s|\Z))[*_\"'”’)\]]*)"
@@ -119,10 +120,10 @@ _SOFT = frozenset(
     {"or", "than", "between", "without", "rather", "instead", "consider", "considering"}
 )
 # `is`, `was`: the text before the verb does not belong to the answer.
-_COPULA = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
+_COPULA = lazy_pattern(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
 # Signs that a denial is about the answer itself: `the answer is not`, `答案不是`, `不应选`.
-_OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选(?!项)", re.IGNORECASE)
-_ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
+_OF_THE_ANSWER = lazy_pattern(r"\banswer\b|答案|选(?!项)", re.IGNORECASE)
+_ANSWER = lazy_pattern(r"\banswer\b", re.IGNORECASE)
 
 
 _BEFORE_OPTION = ' ([*_"“'
@@ -152,13 +153,13 @@ def is_unsure(clause: str, sample: Sample) -> bool:
     return False
 
 
-HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
+HEDGES = lazy_pattern(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
 """Words of a possible answer. It counts if there is no other answer."""
 UNDETERMINED = load_pattern("undetermined")
 
 _STUB = load_pattern("stub")
 # The end of a complete reply.
-ENDED = re.compile(r"[.!?。！？)\]}*\"'”’`$✅✔✓吧呢啦~～]\Z")
+ENDED = lazy_pattern(r"[.!?。！？)\]}*\"'”’`$✅✔✓吧呢啦~～]\Z")
 _LONGEST_STUB = 50
 _STUB_ENDS = frozenset("oesrn,此以上")
 """The last characters of a stub, apart from blanks."""
@@ -176,12 +177,12 @@ def remove_stub(text: str) -> str:
 
 
 # `m = 13.`: an equation without words that broke off after the point of a number.
-BROKEN_NUMBER = re.compile(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
+BROKEN_NUMBER = lazy_pattern(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
 
 
 _LABEL_END = load_pattern("label_end")
 # `= $`, `a subgroup $`: a formula that broke off at its beginning.
-_OPEN_FORMULA = re.compile(r"(?:\A|\s)[(\[]?\$\Z")
+_OPEN_FORMULA = lazy_pattern(r"(?:\A|\s)[(\[]?\$\Z")
 _LOOP_LENGTH = 24
 """The length of a repeated ending, in characters."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from keju.answers.decision import StatementSpan, announcement_status
 from keju.answers.kinds import AnswerKind
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_pattern
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -20,14 +21,14 @@ from keju.answers.wordings import find_announcements
 from keju.types import Sample
 
 # `(B)?`: after the marker of the protocol and a colon, the question mark belongs to the form.
-_FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
+_FILLED_IN = lazy_pattern(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
 _LISTS_OPTIONS = load_pattern("lists_options")
 # `not "valid" but `: the answer follows.
-_NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
+_NOT_BUT = lazy_pattern(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")
 # `选择:A. one\nB. two`: a list of options after the word for a choice. `选择:D. four\nA. one` is a
 # choice before a list.
-_LISTS_ON = re.compile(r"[\s*:：]*+[(\[]?([A-Z])[)\].:、][^\n]*+\n[ \t]*+[(\[]?([A-Z])[)\].:、]")
+_LISTS_ON = lazy_pattern(r"[\s*:：]*+[(\[]?([A-Z])[)\].:、][^\n]*+\n[ \t]*+[(\[]?([A-Z])[)\].:、]")
 
 
 def find_statements(

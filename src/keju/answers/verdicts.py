@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.numbers import NUMBER_WORDS, find_numbers, plain_numerals
 from keju.answers.phrases import load_pattern, load_phrase
 from keju.answers.segments import NO_ANSWER, AnswerStatement
@@ -41,7 +42,7 @@ LONGEST_EXPRESSION = 16
 
 _LEADS = load_pattern("verdict_lead")
 # `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
-_QUOTED = re.compile(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
+_QUOTED = lazy_pattern(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
 _DENIES = load_pattern("verdict_denial")
 _UNSETTLED = load_pattern("unsettled")
 _GOES_ON = load_pattern("verdict_goes_on")
@@ -200,11 +201,13 @@ def _choose_verdict(
 
 
 # `", not "`, ` rather than `: between a verdict and a contrasting one.
-_SET_AGAINST = re.compile(r"[\W_]*\b(?:and not|not|rather than|instead of)\b[\W_]*", re.IGNORECASE)
+_SET_AGAINST = lazy_pattern(
+    r"[\W_]*\b(?:and not|not|rather than|instead of)\b[\W_]*", re.IGNORECASE
+)
 # `, because`, ` since`: a reason follows, not a verdict.
-_REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
+_REASON = lazy_pattern(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
 # ` → `, ` = `, ` evaluates to `: between an expression and its value.
-_EVALUATES = re.compile(r"→|=|\bis\s[*_`\"]*\Z|\bto\s[*_`\"]*\Z")
+_EVALUATES = lazy_pattern(r"→|=|\bis\s[*_`\"]*\Z|\bto\s[*_`\"]*\Z")
 
 
 def _is_separate_word(sentence: str, match: re.Match[str]) -> bool:
@@ -217,13 +220,30 @@ def _is_separate_word(sentence: str, match: re.Match[str]) -> bool:
 
 _NEGATION = load_pattern("phrase_negation")
 # ` is False`: the denial after a phrase, `Amy tells the truth is False`.
-_IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
+_IS_FALSE = lazy_pattern(
+    r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE
+)
 _BUT_NOT = load_pattern("but_not_clause")
 # `whether `, `if `, before a question or supposition.
-_ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
+_ASKED = lazy_pattern(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 # `Bob says `, before reported speech: `Bob says Amy lies`.
-_SAID_BY = re.compile(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
+_SAID_BY = lazy_pattern(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
 _CONDITION = load_pattern("condition")
+_DOUBTFUL = load_pattern("doubtful_before_phrase")
+# `Although it was `: the main clause follows.
+_CONCESSION = lazy_pattern(
+    r"\b(?:while|although|though|despite|whereas)\b[^,]*\Z|虽然[^,，]*\Z", re.IGNORECASE
+)
+# ` and you `: another clause begins.
+_NEW_SUBJECT = lazy_pattern(r"\b(?:and|so) (?:you|he|she|it|we|they|so|therefore|thus)\b")
+# `, rather than Ann, `: before a phrase, which is then about something else.
+_REPLACED = lazy_pattern(r"\b(?:rather than|instead of)\b|而不是|而非", re.IGNORECASE)
+# ` by the heater, not by Ann`, ` would be a stretch`: after a phrase.
+_REPLACED_AFTER = lazy_pattern(
+    r"[^.;:]{0,60},? (?:not|rather than|instead of) (?:by|because of|due to)\b"
+    r"|[^.,;:]{0,30}\bwould be (?:a stretch|wrong|an? \w+ mistake|a mistake|going too far)\b",
+    re.IGNORECASE,
+)
 
 
 def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
@@ -239,17 +259,35 @@ def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str |
                 continue
             if _CONDITION.match(sentence, match.end()):
                 continue
-            is_denied = denied and (
+            is_denied = (
                 _NEGATION.search(before)
                 or _IS_FALSE.match(sentence, match.end())
                 or _BUT_NOT.search(sentence, match.end())
             )
-            candidates.append((match.end(), -match.start(), denied if is_denied else affirmed))
+            if not (is_denied and denied) and _is_doubtful(sentence, match, before):
+                value = ""
+            else:
+                value = denied if is_denied and denied else affirmed
+            candidates.append((match.end(), -match.start(), value))
     return (
         max(candidates)[2]
         if candidates and (ended or max(candidates)[0] == len(sentence))
         else None
     )
+
+
+def _is_doubtful(sentence: str, phrase: re.Match[str], before: str) -> bool:
+    """Whether other words may turn the meaning of a phrase: ``Few people would say that``.
+
+    A phrase that contains a denial itself is only checked for its circumstances.
+    """
+    if _CONCESSION.search(before) or _REPLACED.search(sentence, 0, phrase.start()):
+        return True
+    if _REPLACED_AFTER.match(sentence, phrase.end()):
+        return True
+    clause = before[max(map(before.rfind, ",;:—，；：")) + 1 :]
+    clause = _NEW_SUBJECT.split(clause)[-1]
+    return _DOUBTFUL.search(clause) is not None
 
 
 def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | None:
@@ -268,10 +306,10 @@ def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | No
 
 
 # `Amy says that`, `if`: reported or supposed statements are not verdicts.
-_REPORTS = re.compile(r"\b(?:says?|said|claims?|if|whether|when)\b|[?？]", re.IGNORECASE)
+_REPORTS = lazy_pattern(r"\b(?:says?|said|claims?|if|whether|when)\b|[?？]", re.IGNORECASE)
 _DENIED = load_pattern("denied")
 # A name in the middle of a sentence.
-_NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
+_NAME = lazy_pattern(r"(?<=[a-z] )[A-Z][a-z]+")
 
 
 def _find_question_names(question: str) -> set[str]:
@@ -298,16 +336,18 @@ def _read_sentences_about_name(
 # --- numbers -----------------------------------------------------------------------------------
 
 _GUESSES = load_phrase("count_guess")
-_GUESS = re.compile(_GUESSES, re.IGNORECASE)
+_GUESS = lazy_pattern(_GUESSES, re.IGNORECASE)
 _COUNTS = load_pattern("count_cue")
-_COUNTS_OR_EQUALS = re.compile(rf"{_COUNTS.pattern}|=", re.IGNORECASE)
-_NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_COUNTS_OR_EQUALS = lazy_pattern(rf"{load_phrase('count_cue')}|=", re.IGNORECASE)
+_NUMBER_WORD = lazy_pattern(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 # Between a Chinese character and the digits next to it.
-_NEXT_TO_DIGITS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\u9fff])")
+_NEXT_TO_DIGITS = lazy_pattern(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\u9fff])")
 # `合计: 7`, `等于 2,416`: a number that ends a reply without a full stop; not `There are 24`.
-_ENDS_WITH_NUMBER = re.compile(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
+_ENDS_WITH_NUMBER = lazy_pattern(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
 # `The final result is 24, and`, up to the number, even if other numbers follow.
-_FINAL_RESULT = re.compile(r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE)
+_FINAL_RESULT = lazy_pattern(
+    r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE
+)
 _IN_TOTAL = load_pattern("in_total")
 
 
@@ -343,7 +383,7 @@ def find_last_count(text: str) -> str | None:
 
 
 # `, not -48`, `, rather than 7`: a contrast between two numbers.
-_NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
+_NOT_NUMBER = lazy_pattern(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
 
 
 _MOST_REPETITIONS = 2

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from keju.answers.decision import LINK, link_strength
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_pattern
 
 # --- English -----------------------------------------------------------------------------------
@@ -47,9 +48,9 @@ def normalise_chinese(text: str) -> str:
 # --- announcements and boxes -------------------------------------------------------------------
 
 # ` $\(`: only decoration between a marker and its box, `answer is: $\boxed{B}`.
-_DRESSING = re.compile(r"[ \t$*:(\[{\\]*+")
+_DRESSING = lazy_pattern(r"[ \t$*:(\[{\\]*+")
 # A whole box with its decoration, `$\boxed{\text{B}}$`, nested once; not one of several lines.
-_BOX = re.compile(
+_BOX = lazy_pattern(
     r"[ \t$*:(\[{\\]*+boxed ?\{[^{}\n]{0,40}(?:\{[^{}\n]{0,40}\})?[^{}\n]{0,20}\}[\\)$]*+"
 )
 _NEAR = 120

@@ -31,6 +31,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     ),
     "aime": ("keju.benchmarks.aime:AIME", "aime24", "aime25", "aime2024", "aime2025"),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
+    "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can

@@ -272,6 +272,15 @@ class PromptMaker:
         self._tails = tails
         self._cue = cue
 
+    @classmethod
+    def joined(cls, makers: Sequence[PromptMaker]) -> PromptMaker:
+        """Return one maker for the subsets of all makers, which have the same cue."""
+        if len(makers) == 1:
+            return makers[0]
+        prefixes = {name: prefix for maker in makers for name, prefix in maker._prefixes.items()}
+        tails = {name: tail for maker in makers for name, tail in maker._tails.items()}
+        return cls(prefixes, tails, makers[0]._cue)
+
     def prefix_text(self, subset: str) -> str:
         """Return all text that the prompts of a subset contain before the question."""
         prefix = self._prefixes[subset]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from keju.cli.command import command
-from keju.cli.common import CommandOutput, open_stored_run, reader_names
+from keju.cli.common import CommandOutput, is_brief, open_stored_run, reader_names
 
 
 @command(
@@ -20,6 +22,7 @@ def audit(
     other_runs: list[str] | None,
     data_dir: str | None,
     work_dir: str | None,
+    verbose: bool,
 ) -> CommandOutput:
     """Read a stored run with all readers of its exams, and explain replies that were misread.
 
@@ -32,7 +35,9 @@ def audit(
     import msgspec
 
     from keju.reporting.audit import render_audit
+    from keju.reporting.audit_summary import render_audit_summary
     from keju.results.audit import audit as audit_run
+    from keju.runs.run import command_name
 
     stored = open_stored_run(run, work_dir)
     result = audit_run(
@@ -43,4 +48,11 @@ def audit(
         data_dir=data_dir,
         work_dir=work_dir,
     )
-    return CommandOutput(msgspec.to_builtins(result), lambda: render_audit(result))
+
+    def show() -> None:
+        if not is_brief(verbose):
+            render_audit(result)
+        if sys.stdout.isatty():
+            render_audit_summary(result, run=command_name(stored.folder))
+
+    return CommandOutput(msgspec.to_builtins(result), show)

@@ -155,21 +155,58 @@ def is_same_stream() -> bool:
 
 
 def session_output(
-    finished: FinishedTask, show_more: Callable[[], None] = lambda: None
+    finished: FinishedTask,
+    show_more: Callable[[], None] = lambda: None,
+    *,
+    verbose: bool = False,
+    show_details: Callable[[], None] = lambda: None,
+    show_last: Callable[[], None] = lambda: None,
 ) -> CommandOutput:
     """Return the results of a session as output, with the reason why it ended early, if it did.
 
-    `show_more` prints more below the results.
+    `show_details` prints more below complete results, `show_more` the next steps below them, and
+    `show_last` prints at the end of a short answer, too.
     """
-    from keju.reporting.terminal import render_results
 
     def show() -> None:
-        render_results(finished.results)
-        show_more()
+        show_results(
+            finished.results, verbose=verbose, show_details=show_details, show_more=show_more
+        )
+        show_last()
 
     if finished.exit_code:
         return CommandOutput(finished.document, show, finished.problem, finished.exit_code)
     return CommandOutput(finished.document, show, *find_problem(finished.results))
+
+
+def show_results(
+    results: Results,
+    *,
+    verbose: bool = False,
+    show_details: Callable[[], None] = lambda: None,
+    show_more: Callable[[], None] = lambda: None,
+) -> None:
+    """Print results: the short answer on a terminal, everything in a pipe and with ``--verbose``.
+
+    `show_details` prints more below complete results. `show_more` prints the next steps in a pipe;
+    the short answer has its own.
+    """
+    from keju.reporting.summary import render_summary
+    from keju.reporting.terminal import render_results
+
+    is_terminal = sys.stdout.isatty()
+    if verbose or not is_terminal:
+        render_results(results)
+        show_details()
+    if is_terminal:
+        render_summary(results)
+    else:
+        show_more()
+
+
+def is_brief(verbose: bool) -> bool:
+    """Return whether a command prints its short answer: on a terminal, without ``--verbose``."""
+    return sys.stdout.isatty() and not verbose
 
 
 def find_problem(results: Results) -> tuple[str, int]:

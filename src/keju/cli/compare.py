@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import CommandOutput, exam_args, page_path, print_lines
+from keju.cli.common import CommandOutput, exam_args, is_brief, page_path, print_lines
 from keju.errors import Inconclusive, UsageError
 from keju.messages import current_language, label_text
 
@@ -37,6 +38,7 @@ def compare(
     data_dir: str | None,
     work_dir: str | None,
     output: str | None,
+    verbose: bool,
     dataset_args: dict[str, Any] | None = None,
 ) -> CommandOutput:
     """Compare runs on the questions that they share; of one run alone, its arms.
@@ -75,13 +77,15 @@ def compare(
         write_comparison(comparison, Path(output), language=current_language())
     pair = next((pair for pair in comparison.comparisons if pair.obstacle or not pair.n), None)
     if pair is None:
-        return CommandOutput(comparison.document, lambda: _show(comparison, output, ""))
+        return CommandOutput(
+            comparison.document, lambda: _show(comparison, output, "", sources, verbose)
+        )
     diff = ""
     if pair.obstacle and not dataset_args:  # settings of an exam have no short form
         diff = _diff_command(sources, pair, settings | {"data-dir": data_dir, "work-dir": work_dir})
     return CommandOutput(
         comparison.document,
-        lambda: _show(comparison, output, diff),
+        lambda: _show(comparison, output, diff, sources, verbose),
         pair.conclusion.message,
         Inconclusive.exit_code,
         is_problem_shown=True,
@@ -104,10 +108,16 @@ def _refuse_exam_flags(settings: Mapping[str, Any]) -> None:
             raise UsageError("contamination_setting", flag=f"--{name}")
 
 
-def _show(comparison: Compared, output: str | None, diff: str) -> None:
+def _show(
+    comparison: Compared, output: str | None, diff: str, sources: list[str], verbose: bool
+) -> None:
     from keju.reporting.compare import render_compared
+    from keju.reporting.compare_summary import render_comparison_summary
 
-    render_compared(comparison, diff=diff)
+    if not is_brief(verbose):
+        render_compared(comparison, diff="" if sys.stdout.isatty() else diff)
+    if sys.stdout.isatty():
+        render_comparison_summary(comparison, sources, diff=diff)
     _name_file(output)
 
 

@@ -49,6 +49,7 @@ def evaluate(
     dry_run: bool,
     no_report: bool,
     quiet: bool,
+    verbose: bool,
     tools: list[str] | None,
     **settings: Any,
 ) -> CommandOutput:
@@ -90,7 +91,7 @@ def evaluate(
     from keju.task import run_exams
 
     finished = run_exams(task, display=make_display(quiet=quiet), report=not no_report)
-    return session_output(finished, lambda: print_next_steps(finished))
+    return session_output(finished, lambda: print_next_steps(finished), verbose=verbose)
 
 
 def _arms_with_and_without(tools: list[str]) -> list[dict[str, Any]]:

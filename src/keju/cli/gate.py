@@ -3,11 +3,12 @@ enough."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import CommandOutput, exam_args
+from keju.cli.common import CommandOutput, exam_args, is_brief
 
 
 @command(
@@ -31,6 +32,7 @@ def gate(
     protocol: str | None,
     data_dir: str | None,
     work_dir: str | None,
+    verbose: bool,
     dataset_args: dict[str, Any] | None = None,
 ) -> CommandOutput:
     """Decide whether a run is no worse than its baseline by more than a margin, or good enough.
@@ -45,6 +47,7 @@ def gate(
     """
     from keju.files import whole_file
     from keju.reporting import gate as report
+    from keju.reporting.gate_summary import render_gate_summary
     from keju.results.gate import gate as gated
 
     result = gated(
@@ -65,6 +68,11 @@ def gate(
         if path is not None:
             with whole_file(Path(path)) as file:
                 file.write(render(result).encode())
-    return CommandOutput(
-        result.document, lambda: report.render_gate(result), exit_code=result.exit_code
-    )
+
+    def show() -> None:
+        if not is_brief(verbose):
+            report.render_gate(result)
+        if sys.stdout.isatty():
+            render_gate_summary(result)
+
+    return CommandOutput(result.document, show, exit_code=result.exit_code)

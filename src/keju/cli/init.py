@@ -1,4 +1,4 @@
-"""``keju init``: starts a plug-in benchmark, a configuration file or an A/B test of tools."""
+"""``keju init``: starts an exam, a plug-in benchmark, a config file or an A/B test of tools."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ SERVER = "calculator.py"
 """The MCP server of an A/B test."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 """A name such as ``chess`` or ``chess-end_games2``."""
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
+"""A character that the name of an exam cannot have: the space in ``my quiz``."""
 
 
 @command("init benchmark", "keju init benchmark chess", "keju init benchmark chess --dir plugins")
@@ -42,6 +44,26 @@ def benchmark(name: str, folder: str | None) -> CommandOutput:
         "files": [str(file) for file in files],
     }
     document |= {"next": list(steps)}
+    return CommandOutput(document, lambda: print_steps([*lines, label_text("next")], steps))
+
+
+@command("init exam", "keju init exam quiz.csv", "keju init exam quiz.xlsx --dir geography")
+def exam(table: str, folder: str | None) -> CommandOutput:
+    """Write the exam.yaml that states how Keju reads your questions: kinds, columns, encoding.
+
+    For a file it makes a folder with exam.yaml and a copy of the file; change the lines that are
+    wrong. For a folder of tables it writes exam.yaml into it.
+    """
+    files, counts = write_exam(Path(table), folder)
+    place = _quote_path(files[0].parent)
+    steps = {
+        f"keju show {place}": label_text("next.first_question"),
+        f"keju eval --model scripted --datasets {place}": label_text("next.run"),
+    }
+    lines = [*(label_text("wrote", file=file) for file in files)]
+    lines.append(label_text("init.exam", choice=counts[0], free=counts[1]))
+    document: dict[str, Any] = {"files": [str(file) for file in files], "next": list(steps)}
+    document |= {"choice": counts[0], "free": counts[1]}
     return CommandOutput(document, lambda: print_steps([*lines, label_text("next")], steps))
 
 
@@ -111,6 +133,38 @@ def write_benchmark(name: str, folder: Path) -> list[Path]:
     return [
         _write(folder / target, f"benchmark/{source}", words) for source, target in files.items()
     ]
+
+
+def write_exam(table: Path, folder: str | None) -> tuple[list[Path], tuple[int, int]]:
+    """Write the exam file of a table or of a folder of tables, and copy a single table next to it.
+
+    Return the files, and the numbers of questions with options and without.
+    """
+    import shutil
+
+    from keju.benchmarks.custom.draft import draft_exam
+
+    if table.is_dir():
+        place = table
+    elif folder is not None:
+        place = Path(folder)
+    else:
+        place = table.parent / table.name.partition(".")[0]
+    name = _NOT_IN_NAMES.sub("_", place.resolve().name).strip("._-") or "exam"
+    exam_file = place / "exam.yaml"
+    if exam_file.exists():
+        raise UsageError("cli_file_exists", path=exam_file)
+    draft = draft_exam(table, name)
+    files = [exam_file]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        exam_file.write_text(draft.text, encoding="utf-8")
+        if not table.is_dir() and table.parent.resolve() != place.resolve():
+            files.append(place / table.name)
+            shutil.copyfile(table, files[-1])
+    except OSError as error:
+        raise UsageError("cli_cannot_write", place=place, problem=error.strerror) from None
+    return files, (draft.choice_count, draft.free_count)
 
 
 def write_config(path: Path) -> Path:

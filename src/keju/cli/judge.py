@@ -17,7 +17,7 @@ from keju.messages import label_text
     sets="judge model api_url api_key_var strategy repeats second labelled data_dir",
 )
 def judge(
-    run: str, work_dir: str | None, no_report: bool, quiet: bool, **settings: Any
+    run: str, work_dir: str | None, no_report: bool, quiet: bool, verbose: bool, **settings: Any
 ) -> CommandOutput:
     """Grade the answers of a stored run with a model; the candidate is not asked again.
 
@@ -39,4 +39,4 @@ def judge(
         report=not no_report,
     )
     folder = label_text("next.folder", folder=typed_path(finished.folder))
-    return session_output(finished, lambda: print_lines(folder))
+    return session_output(finished, lambda: print_lines(folder), verbose=verbose)

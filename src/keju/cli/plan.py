@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import CommandOutput, args_of, note, session_output
+from keju.cli.common import CommandOutput, args_of, is_brief, note, session_output
 from keju.cli.options import EXAMS, MODEL, PACE
 from keju.errors import UsageError
 
@@ -37,6 +38,7 @@ def plan(
     discordance: float | None,
     work_dir: str | None,
     quiet: bool,
+    verbose: bool,
     **settings: Any,
 ) -> CommandOutput:
     """Compute how many questions show a difference, fit a budget or decide a gate, and their cost.
@@ -48,6 +50,7 @@ def plan(
     from keju.config.load import load
     from keju.models.registry import settings_without_effect
     from keju.reporting.plan import render_plan
+    from keju.reporting.plan_summary import render_plan_summary
     from keju.results.plan import PILOT
     from keju.results.plan import plan as make_plan
 
@@ -93,7 +96,14 @@ def plan(
     step = _next_step(
         plan_result, f"--datasets {shlex.quote(name)} {size}", pilot, baseline, work_dir
     )
-    return CommandOutput(plan_result, lambda: render_plan(plan_result, step))
+
+    def show() -> None:
+        if not is_brief(verbose):
+            render_plan(plan_result, step)
+        if sys.stdout.isatty():
+            render_plan_summary(plan_result, step)
+
+    return CommandOutput(plan_result, show)
 
 
 def _next_step(

@@ -89,16 +89,23 @@ def run(
     if target is not None:
         _write(target, document)
 
-    def show_more() -> None:
+    def show_details() -> None:
         if verbose:
             _print_tasks(document)
-        print_next_steps(finished)
+
+    def show_last() -> None:
         if target is not None:
             print_lines(label_text("run.results", file=target))
         if loaded.model == "scripted" and _has_unused_tools(finished):
             remark(label_text("run.scripted_tools"))
 
-    return session_output(finished, show_more)
+    return session_output(
+        finished,
+        lambda: print_next_steps(finished),
+        verbose=verbose,
+        show_details=show_details,
+        show_last=show_last,
+    )
 
 
 def _has_unused_tools(finished: FinishedTask) -> bool:

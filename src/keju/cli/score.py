@@ -13,6 +13,7 @@ from keju.cli.common import (
     find_problem,
     open_stored_run,
     reader_names,
+    show_results,
 )
 from keju.errors import UsageError
 
@@ -34,6 +35,7 @@ def score(
     gold: Literal["recorded", "current"] | None,
     data_dir: str | None,
     work_dir: str | None,
+    verbose: bool,
     dataset_args: dict[str, Any] | None = None,
 ) -> CommandOutput:
     """Score a stored run again, or a file of predictions; no model is asked.
@@ -41,7 +43,6 @@ def score(
     Exit codes: 0 ok, 2 usage, 3 more than half of the replies have no grade.
     """
     from keju.config.load import data_folder
-    from keju.reporting.terminal import render_results
     from keju.results.schema import to_document
     from keju.results.score import score_predictions, score_run
 
@@ -71,5 +72,7 @@ def score(
             gold=gold,
         )
     return CommandOutput(
-        to_document(results), lambda: render_results(results), *find_problem(results)
+        to_document(results),
+        lambda: show_results(results, verbose=verbose),
+        *find_problem(results),
     )

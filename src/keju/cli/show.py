@@ -194,12 +194,26 @@ def show_run(run: Run, arm: str | None) -> CommandOutput:
     return CommandOutput(document, lambda: _show_run(run, document))
 
 
+def _print_results(run: Run) -> None:
+    """Print all results of a run: subsets, readers, intervals. Without its data, print nothing."""
+    from keju.reporting.terminal import render_results
+    from keju.results.score import current_results
+
+    try:
+        results = current_results(run)
+    except KejuError as error:
+        remark(label_text("show.no_results", problem=error.message))
+        return
+    render_results(results)
+
+
 def _show_run(run: Run, document: dict[str, Any]) -> None:
     from keju.messages import current_language
     from keju.reporting.format import Labels, count, describe_outcomes, shorten
     from keju.reporting.table import TableColumn, TerminalScreen
     from keju.runs.run import command_name
 
+    _print_results(run)
     screen, labels = TerminalScreen(), Labels(current_language())
     replies = sum(sum(exam["outcomes"].values()) for exam in document["benchmarks"])
     state = labels("board.complete" if document["complete"] else "board.incomplete")

@@ -189,7 +189,10 @@ def _find_model_and_exams(
     # any other word counts as such a model, too
     at_endpoint = {word for word in extra_words if kind_of(word) is ENDPOINT}
     exams = [
-        w for w in extra_words if is_path(w) or (w in at_endpoint and find_nearest(w, exam_names))
+        w
+        for w in extra_words
+        if (is_path(w) and not w.endswith(FILES))
+        or (w in at_endpoint and find_nearest(w, exam_names))
     ]
     models = [word for word in extra_words if word not in exams and not word.endswith(FILES)]
     if len(models) != 1 or len(models) + len(exams) != len(extra_words):

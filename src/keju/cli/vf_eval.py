@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,7 @@ def vf_eval(
     key_var: str | None,
     examples: int | None,
     save: bool,
+    verbose: bool,
     **settings: Any,
 ) -> CommandOutput:
     """Evaluate a model as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
@@ -84,8 +86,13 @@ def vf_eval(
     summary_keys = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
     lines = [" ".join(f"{key}={summary[key]}" for key in summary_keys if key in summary)]
     lines += [*reward_lines(rewards)] if save else []
-    lines.append(label_text("next.folder", folder=typed_path(finished.folder)))
-    output = session_output(finished, lambda: print_lines(*lines))
+    folder = label_text("next.folder", folder=typed_path(finished.folder))
+    output = session_output(
+        finished,
+        lambda: print_lines(*lines, folder),
+        verbose=verbose,
+        show_last=lambda: print_lines(*(lines if sys.stdout.isatty() else ())),
+    )
     extra = {"vf_eval": summary | {"reward": rewards._asdict()}}
     return output._replace(document=output.document | extra)
 

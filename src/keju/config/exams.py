@@ -24,9 +24,19 @@ CUSTOM: Final = "custom:"
 """The prefix of the path of an exam that is not built in."""
 
 
+FILE_ENDINGS: Final = (
+    *(".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".yaml", ".yml", ".parquet", ".py"),
+    *(".csv.gz", ".jsonl.gz", ".json.gz"),
+)
+"""The endings of files of questions, which need no ``./``."""
+
+
 def is_path(name: str) -> bool:
-    """Whether a benchmark's name is a path: it has the prefix, or contains a separator."""
-    return name.startswith((CUSTOM, "~")) or name in (".", "..") or "/" in name or os.sep in name
+    """Whether a benchmark's name is a path: it has the prefix, contains a separator, or ends as a
+    file of questions does."""
+    is_file = name.lower().endswith(FILE_ENDINGS)
+    is_marked = name.startswith((CUSTOM, "~")) or name in (".", "..")
+    return is_file or is_marked or "/" in name or os.sep in name
 
 
 def path_of(name: str) -> Path:

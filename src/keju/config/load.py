@@ -18,7 +18,7 @@ does not use, and reports them. For example, ``--model embedded`` drops the addr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
@@ -112,12 +112,7 @@ def load(
     Raise ConfigError with the source that is wrong.
     """
     environ = os.environ if environ is None else environ
-    stored: tuple[str, Layer] = (str(file), {})
-    if file is not None:
-        stored = (
-            str(file),
-            with_neighbours((read_config or from_file)(Path(file)), Path(file).parent),
-        )
+    stored: Source = (str(file), _read_file(Path(file), read_config) if file is not None else {})
     resumes = file is not None and Path(file).name == MANIFEST
     command_line = [("-s", from_overrides(overrides)), ("", canonical(flags or {}))]
     environment = (ENVIRONMENT, from_environment(environ))
@@ -126,43 +121,47 @@ def load(
     environment = (ENVIRONMENT, from_provider(model, environ) | environment[1])
     lower_sources = [environment, stored] if resumes else [stored, environment]
     is_model_on_command_line = any("model" in layer for _, layer in command_line)
-    (weaker_origin, weaker_layer), (stronger_origin, stronger_layer) = _remove_idle_settings(
+    weaker, stronger = _remove_idle_settings(
         lower_sources, model, idle(model), is_model_on_command_line, say
     )
-    merged: Layer = {}
-    origins: dict[str, str] = {}
-    for name in sorted(stronger_layer.keys() & weaker_layer.keys()):
-        if str(stronger_layer[name]) != str(weaker_layer[name]) and name != "api_key":
-            say(
-                Notice(
-                    "config_outranked",
-                    {"name": name, "above": stronger_origin, "below": weaker_origin},
-                ).message
-            )
-    for name, weaker_name in permutations(PLACES, 2):
-        if name in stronger_layer and weaker_name in weaker_layer:
-            values = {
-                "name": name,
-                "above": stronger_origin,
-                "other": weaker_name,
-                "below": weaker_origin,
-            }
-            say(Notice("config_place_outranked", values).message)
-    for origin, layer in [
-        (weaker_origin, weaker_layer),
-        (stronger_origin, stronger_layer),
-        *command_line,
-    ]:
-        if any(name in layer for name in PLACES):
-            merged = {name: value for name, value in merged.items() if name not in PLACES}
-        merged = merge(merged, layer)
-        origins |= dict.fromkeys(layer, origin)
-    if isinstance(merged.get("data_dir"), str):
-        merged = with_neighbours(merged, Path(merged["data_dir"]), exams_only=True)
+    for notice in _outranked_settings(weaker, stronger):
+        say(notice.message)
+    merged = _merge_sources([weaker, stronger, *command_line])
     try:
         return TaskConfig(**merged)
     except ConfigError as error:
+        sources = weaker, stronger, *command_line
+        origins = {name: origin for origin, layer in sources for name in layer}
         raise _with_origin(error, origins) from None
+
+
+def _read_file(path: Path, read_config: Callable[[Path], Layer] | None) -> Layer:
+    """Return the settings in a file, with the exams and server files next to it."""
+    return with_neighbours((read_config or from_file)(path), path.parent)
+
+
+def _outranked_settings(weaker: Source, stronger: Source) -> Iterator[Notice]:
+    """Yield a notice about each setting of a source that another source replaces."""
+    (below, weaker_layer), (above, stronger_layer) = weaker, stronger
+    for name in sorted(stronger_layer.keys() & weaker_layer.keys()):
+        if str(stronger_layer[name]) != str(weaker_layer[name]) and name != "api_key":
+            yield Notice("config_outranked", {"name": name, "above": above, "below": below})
+    for name, weaker_name in permutations(PLACES, 2):
+        if name in stronger_layer and weaker_name in weaker_layer:
+            values = {"name": name, "above": above, "other": weaker_name, "below": below}
+            yield Notice("config_place_outranked", values)
+
+
+def _merge_sources(sources: Sequence[Source]) -> Layer:
+    """Merge the layers, weakest first. A place of a model replaces every other place."""
+    merged: Layer = {}
+    for _, layer in sources:
+        if any(name in layer for name in PLACES):
+            merged = {name: value for name, value in merged.items() if name not in PLACES}
+        merged = merge(merged, layer)
+    if isinstance(merged.get("data_dir"), str):
+        merged = with_neighbours(merged, Path(merged["data_dir"]), exams_only=True)
+    return merged
 
 
 def _remove_idle_settings(
@@ -299,14 +298,6 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
     An empty variable counts as not set. A list is written with commas. Raise ConfigError for an
     unknown variable, with the nearest name, and for a setting that is a mapping.
     """
-    kinds = {
-        PREFIX + name.upper(): {
-            get_origin(kind) or kind for kind in union_members(field.annotation)
-        }
-        for name, field in TaskConfig.model_fields.items()
-        if find_settings_class(field.annotation) is None
-    }
-    valid = [variable for variable, kind in kinds.items() if dict not in kind]
     layer: Layer = {}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):
@@ -314,14 +305,22 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
         if variable in OTHER_VARIABLES or not value:
             continue
         name = variable.removeprefix(PREFIX).lower()
-        if variable in valid:
-            layer[name] = value.split(",") if list in kinds[variable] else value
-        elif name in TaskConfig.model_fields:
-            raise ConfigError("config_variable_mapping", variable=variable, field=name)
-        else:
+        if name not in TaskConfig.model_fields or not variable.isupper():
+            valid = [PREFIX + field.upper() for field in TaskConfig.model_fields if _kinds(field)]
             hint = did_you_mean(variable, [*valid, *OTHER_VARIABLES])
             raise ConfigError("config_unknown_variable", variable=variable, hint=hint)
+        kinds = _kinds(name)
+        if not kinds:
+            raise ConfigError("config_variable_mapping", variable=variable, field=name)
+        layer[name] = value.split(",") if list in kinds else value
     return layer
+
+
+def _kinds(field_name: str) -> set[Any]:
+    """Return the types of a setting; an empty set if it is a mapping, which no variable holds."""
+    annotation = TaskConfig.model_fields[field_name].annotation
+    kinds = {get_origin(kind) or kind for kind in union_members(annotation)}
+    return set() if dict in kinds or find_settings_class(annotation) else kinds
 
 
 def from_provider(model: object, environ: Mapping[str, str]) -> Layer:
@@ -365,10 +364,7 @@ def canonical(data: Mapping[str, Any], origin: str = "") -> Layer:
 def _canonical(
     data: Mapping[str, Any], model: type[BaseModel], origin: str, path: tuple[str, ...]
 ) -> Layer:
-    spellings = {name: name for name in model.model_fields}
-    for name, field in model.model_fields.items():
-        if isinstance(field.validation_alias, AliasChoices):
-            spellings |= {str(alias): name for alias in field.validation_alias.choices}
+    spellings = _spellings(model)
     layer: Layer = {}
     for key, value in data.items():
         field_name = spellings.get(str(key).replace("-", "_"))
@@ -381,11 +377,20 @@ def _canonical(
             raise ConfigError("config_unknown_key", origin=origin, path=where, hint=hint, more="")
         if field_name in layer:
             raise ConfigError("config_two_spellings", origin=origin, path=where)
-        inner = find_settings_class(model.model_fields[field_name].annotation)
-        if inner is not None and isinstance(value, Mapping):
-            value = _canonical(value, inner, origin, (*path, field_name))
+        if isinstance(value, Mapping):
+            inner = find_settings_class(model.model_fields[field_name].annotation)
+            value = _canonical(value, inner, origin, (*path, field_name)) if inner else value
         layer[field_name] = value
     return layer
+
+
+def _spellings(model: type[BaseModel]) -> dict[str, str]:
+    """Return the name of each field by its own spelling and by its aliases."""
+    spellings = {name: name for name in model.model_fields}
+    for name, field in model.model_fields.items():
+        if isinstance(field.validation_alias, AliasChoices):
+            spellings |= {str(alias): name for alias in field.validation_alias.choices}
+    return spellings
 
 
 def data_folder(flag: str | None, environ: Mapping[str, str] | None = None) -> str | None:

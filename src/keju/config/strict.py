@@ -105,17 +105,29 @@ class StrictSettings(BaseModel):
     @classmethod
     def _numbers(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse booleans as numbers, and values that JSON or paths cannot hold."""
+        if value is None or value == "":
+            return value
         annotation = cls.model_fields[info.field_name or ""].annotation
-        kinds = set(union_members(annotation))
-        if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
-            raise InvalidValue("config_not_number", value=str(value).lower())
-        if find_settings_class(annotation) is None:
-            for path in _find_wrong_places(value, _is_unusable):
-                raise InvalidValue("config_unusable_text", inside=path)
-        if isinstance(value, dict | list) and find_settings_class(annotation) is None:
-            for path in _find_wrong_places(value, _is_infinite):
-                raise InvalidValue("config_not_finite", inside=path)
+        if isinstance(value, bool):
+            kinds = set(union_members(annotation))
+            if bool not in kinds and kinds & {int, float}:
+                raise InvalidValue("config_not_number", value=str(value).lower())
+        elif isinstance(value, str | dict | list | tuple):
+            _check_texts_and_numbers(value, annotation)
         return value
+
+
+def _check_texts_and_numbers(value: Any, annotation: Any) -> None:
+    """Raise an error for a text or number inside a value that JSON or paths cannot hold.
+
+    The settings class of a field with settings of its own checks these itself.
+    """
+    if find_settings_class(annotation) is not None:
+        return
+    for path in _find_wrong_places(value, _is_unusable):
+        raise InvalidValue("config_unusable_text", inside=path)
+    for path in _find_wrong_places(value, _is_infinite) if not isinstance(value, str) else ():
+        raise InvalidValue("config_not_finite", inside=path)
 
 
 def explain_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
@@ -248,15 +260,18 @@ def find_settings_class(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def union_members(annotation: Any) -> Iterator[Any]:
-    """Yield the types of a union, without their annotations."""
-    if get_origin(annotation) is Annotated:
-        yield from union_members(get_args(annotation)[0])
-    elif get_origin(annotation) in (Union, types.UnionType):
-        for part in get_args(annotation):
-            yield from union_members(part)
-    else:
-        yield annotation
+def union_members(annotation: Any) -> list[Any]:
+    """Return the types of a union, without their annotations."""
+    members, pending = [], [annotation]
+    while pending:
+        part = pending.pop(0)
+        if get_origin(part) is Annotated:
+            pending.insert(0, get_args(part)[0])
+        elif get_origin(part) in (Union, types.UnionType):
+            pending[:0] = get_args(part)
+        else:
+            members.append(part)
+    return members
 
 
 def _is_infinite(value: Any) -> bool:

@@ -7,7 +7,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -342,6 +341,8 @@ def retry_after(
             continue
         if 0 <= seconds < float("inf"):
             return seconds / scale
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(value or "")
         if moment.tzinfo is None:

@@ -18,7 +18,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from keju.messages import current_language, label_text, tolerant, write_sentence
+from keju.messages.wrapping import cells
 from keju.progress.display import Display, Progress
+from keju.reporting.brief import fit_text
 from keju.reporting.format import (
     UNKNOWN,
     Labels,
@@ -140,10 +142,24 @@ def arm_rows(snapshot: Progress) -> list[list[str]]:
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
-    line = label_text(
-        "live.opening", exams=label_text("list_separator").join(benchmarks), n=count(total)
-    )
+    exams = label_text("list_separator").join(_exam_names(benchmarks))
+    line = label_text("live.opening", exams=exams, n=count(total))
     return line + label_text("live.reused", n=count(reused)) if reused else line
+
+
+def _exam_names(titles: Sequence[str]) -> list[str]:
+    """Return the names of exams; the number of its arms follows the name of an exam with several.
+
+    The title of an arm is ``exam/arm``.
+    """
+    arms_by_exam: dict[str, list[str]] = {}
+    for title in titles:
+        exam, _, arm = title.partition("/")
+        arms_by_exam.setdefault(exam, []).append(arm)
+    return [
+        label_text("live.exam_arms", exam=exam, n=len(arms)) if len(arms) > 1 else exam
+        for exam, arms in arms_by_exam.items()
+    ]
 
 
 class LogDisplay(Display):
@@ -249,6 +265,7 @@ class LiveDisplay(RedrawnDisplay):
             auto_refresh=False,
             redirect_stdout=False,
             redirect_stderr=False,
+            transient=True,  # the results say the same, and stay on the screen
         )
         self._live.start(refresh=True)
 
@@ -281,15 +298,30 @@ class LiveDisplay(RedrawnDisplay):
             ProgressBar(total=max(snapshot.total, 1), completed=snapshot.done, width=30),
             Text(f"{count(snapshot.done)}/{count(snapshot.total)}"),
         )
-        quality, speed, outlook = (" · ".join(p) for p in describe(snapshot, self._rates))
-        lines = [Text(quality, style="bold"), Text(speed), Text(outlook)]
-        if snapshot.waiting:
-            lines[-1].stylize("yellow")
-        visible_lines: list[RenderableType] = [line for line in lines if line.plain]
+        width = self._live.console.width if self._live is not None else DEFAULT_WIDTH
+        quality, speed, outlook = (
+            [Text(line) for line in pack_parts(parts, width)]
+            for parts in describe(snapshot, self._rates)
+        )
+        for line in quality:
+            line.stylize("bold")
+        for line in outlook if snapshot.waiting else ():
+            line.stylize("yellow")
+        visible_lines: list[RenderableType] = [*quality, *speed, *outlook]
         if rows := arm_rows(snapshot):
-            width = self._live.console.width if self._live is not None else DEFAULT_WIDTH
-            visible_lines[:1] = [named_rows(rows, width)]
-        return Group(Text(self._title), bar, *visible_lines)
+            visible_lines[: len(quality)] = [named_rows(rows, width)]
+        return Group(Text(fit_text(self._title, width)), bar, *visible_lines)
+
+
+def pack_parts(parts: Sequence[str], width: int) -> list[str]:
+    """Join parts with dots into as few lines as fit the width; no part is broken."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and cells(f"{lines[-1]} · {part}") <= width:
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return lines
 
 
 Callback = Callable[[Progress], None]

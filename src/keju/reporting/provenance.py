@@ -88,16 +88,15 @@ def _data(data: StoredData, labels: Labels) -> str:
     return labels("clause_separator").join(words)
 
 
-def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield every leaf of the manifest with its dotted path, e.g. ``config.judge.model``."""
+def _leaves(node: Any, path: str) -> list[tuple[str, Any]]:
+    """Return every leaf of the manifest with its dotted path, e.g. ``config.judge.model``."""
     if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+        parts = [(f"{path}.{key}" if path else str(key), value) for key, value in node.items()]
     elif isinstance(node, list) and any(isinstance(element, Mapping) for element in node):
-        for position, element in enumerate(node):
-            yield from _leaves(element, f"{path}[{position}]")
+        parts = [(f"{path}[{position}]", element) for position, element in enumerate(node)]
     else:
-        yield path, node
+        return [(path, node)]
+    return [leaf for place, value in parts for leaf in _leaves(value, place)]
 
 
 def _describe_value(value: Any) -> str:

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from keju.messages import current_language
 from keju.reporting import arms, curves, score_interpretation
 from keju.reporting import format as fmt
+from keju.reporting.curve_summary import can_encode
 from keju.reporting.endpoints import endpoint_table
 from keju.reporting.format import (
     UNKNOWN,
@@ -117,7 +118,7 @@ def _print_curve(screen: TerminalScreen, curve: Curve, labels: Labels) -> None:
     name = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
     screen.line(labels("named", name=labels("curve.title"), text=name), style="bold")
     levels = curves.level_table(curve, labels)
-    is_ascii = not _can_encode("".join(curves.UNICODE_MARKS), screen.file)
+    is_ascii = not can_encode("".join(curves.UNICODE_MARKS), screen.file)
     strips = [curves.draw_strip(point, is_ascii=is_ascii) for point in curve.points]
     columns: list[str | TableColumn] = [
         *levels.titles,
@@ -133,14 +134,6 @@ def _print_curve(screen: TerminalScreen, curve: Curve, labels: Labels) -> None:
     for line in curves.curve_lines(curve, labels):
         screen.line(line, style="bold")
     screen.line()
-
-
-def _can_encode(characters: str, file: TextIO) -> bool:
-    try:
-        characters.encode(getattr(file, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _print_entry(

@@ -43,6 +43,10 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[Notice, ...] = ()
     steps: tuple[NextStep, ...] = ()
     """The commands to run next."""
+    model: str = ""
+    """The model of the run."""
+    baseline_model: str = ""
+    """The model of the baseline."""
 
     @property
     def verdict(self) -> Verdict:
@@ -146,6 +150,8 @@ def gate(
     return GateResult(
         run=run_exams[0].name,
         baseline=base[0].name if base else "",
+        model=run_exams[0].model,
+        baseline_model=base[0].model if base else "",
         rows=tuple(rows),
         notices=tuple(notice for at, notice in enumerate(notices) if notice not in notices[:at]),
         steps=tuple(steps(run_exams, base, rows)),

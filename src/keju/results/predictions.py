@@ -242,18 +242,7 @@ class Predictions:
         """The rows of epochs after the first."""
         for number, row in self._held or read_rows(self._path):
             where = FileLine(self._path, number)
-            try:
-                sample_id = self._exam.locate(row)
-                place = self._places.find(text_digest(sample_id))
-                if place >= 0:
-                    self._exam.check_keys(row, self._exam.samples[place])
-            except KeyError as error:
-                raise DataError("score_row_no_key", where=where, key=str(error)) from None
-            except DataError as error:
-                raise DataError("score_row", where=where, problem=error) from None
-            if place < 0:
-                values = {"where": where, "exam": self._exam.benchmark, "id": sample_id}
-                raise DataError("score_row_unknown", **values)
+            place = self._find_place(row, where)
             if not isinstance(row.get("finish_reason"), str | None):
                 raise DataError("score_row_finish", where=where)
             has_output = "output" in row and isinstance(row["output"], str | None)
@@ -263,12 +252,29 @@ class Predictions:
                 raise DataError("score_row_epoch", where=where, epoch=row["epoch"])
             epoch = epoch_of(row)
             if (place, epoch) in repeats if epoch else has_row[place]:
+                sample_id = self._exam.samples[place].id
                 raise DataError("score_row_again", where=where, id=sample_id)
             if epoch:
                 repeats.add((place, epoch))
             else:
                 has_row[place] = 1
             yield Prediction(place, row, where)
+
+    def _find_place(self, row: Mapping[str, Any], where: FileLine) -> int:
+        """Return the position of a row's question in the exam."""
+        try:
+            sample_id = self._exam.locate(row)
+            place = self._places.find(text_digest(sample_id))
+            if place >= 0:
+                self._exam.check_keys(row, self._exam.samples[place])
+        except KeyError as error:
+            raise DataError("score_row_no_key", where=where, key=str(error)) from None
+        except DataError as error:
+            raise DataError("score_row", where=where, problem=error) from None
+        if place < 0:
+            values = {"where": where, "exam": self._exam.benchmark, "id": sample_id}
+            raise DataError("score_row_unknown", **values)
+        return place
 
 
 MOST_EPOCHS = 10_000

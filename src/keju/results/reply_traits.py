@@ -15,6 +15,7 @@ from typing import Final
 
 from keju.answers.decision import announcement_status
 from keju.answers.kinds import GIVES_UP
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.segments import read_segment, unwrap_latex
 from keju.answers.sentences import CJK, clauses
 from keju.answers.wordings import CHINESE, FIELD, TOLERANT, find_announcements, normalise_chinese
@@ -26,7 +27,7 @@ NEAR = 120
 
 # `I'm sorry, but I can't help with that`, `As an AI language model`, `violates our guidelines`;
 # `抱歉，我无法回答`, `作为一个人工智能`. Not `I cannot determine`, `the patient refused`.
-_REFUSES = re.compile(
+_REFUSES = lazy_pattern(
     r"\b(?:I|we)(?:['’]m| am)?,? (?:can(?:not|['’]t)|won['’]t|will not|(?:am |are )?(?:not able"
     r"|unable) to|(?:must |have to |respectfully )?decline to)\b(?: \w+){0,3}? (?:help|assist"
     r"|answer|provide|comply|fulfil+|discuss|engage|continue|participate|complete|respond"
@@ -55,7 +56,7 @@ def gives_up(text: str) -> bool:
 
 
 # `it is impossible to say`, `cannot be determined`, `not enough information`; `无法判断`.
-_UNDETERMINED = re.compile(
+_UNDETERMINED = lazy_pattern(
     r"\b(?:impossible|not possible|no way) to (?:say|tell|know|determine|decide|answer)\b"
     r"|\bcan(?:not|['’]t) (?:be )?(?:determined?|known|decided?|answered|tell|say)\b"
     r"|\b(?:not enough|insufficient|isn['’]t enough) (?:information|data)\b"
@@ -63,7 +64,7 @@ _UNDETERMINED = re.compile(
     re.IGNORECASE,
 )
 # `None of the options matches`, `not among the choices`; `以上选项都不正确`.
-_NONE_FITS = re.compile(
+_NONE_FITS = lazy_pattern(
     r"\b(?:none|neither) of (?:the |these |those )?(?:\w+ )?(?:options|choices|answers|above)\b"
     r"|\bno (?:correct|right|matching|suitable|such) (?:option|choice|answer)\b"
     r"|\bnot (?:among|one of|listed|in) (?:the |these )?(?:\w+ )?(?:options|choices|answers)\b"
@@ -78,7 +79,7 @@ def no_option_fits(text: str) -> bool:
 
 
 # `[LETTER]`, `<your answer>`, `答案：X`: placeholders that a prompt asks to fill in.
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_pattern(
     r"\[(?:LETTER|ANSWER|OPTION|NUMBER)\]|\$LETTER\b|<(?:your )?(?:answer|letter|option)>(?!.*</)"
     r"|(?:ANSWER: |答案：)(?:X|\$)(?![A-Za-z0-9])"
 )
@@ -89,7 +90,7 @@ def leaves_placeholder(text: str) -> bool:
     return _PLACEHOLDER.search(text.rstrip()[-NEAR:]) is not None
 
 
-_LABEL = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9'’])")
+_LABEL = lazy_pattern(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9'’])")
 
 
 def names_several(text: str, labels: str) -> bool:
@@ -102,7 +103,7 @@ def names_several(text: str, labels: str) -> bool:
 
 
 # `I'm not sure`, `just a guess`, `might be wrong`; `不太确定`. Not `make sure`, `certainly`.
-_HEDGES = re.compile(
+_HEDGES = lazy_pattern(
     r"\bnot (?:\w+ ){0,2}?(?:sure|certain|confident)\b|\b(?:unsure|uncertain about|guessing"
     r"|(?:could|may|might) be (?:wrong|mistaken))\b"
     r"|\b(?:an? |my |just |best |educated |wild ){1,3}guess\b|\bhard to (?:say|tell)\b"
@@ -135,9 +136,9 @@ def loops(text: str) -> bool:
 
 
 # The end of a complete statement: `.`, `**`, `)`, a label or a number.
-_ENDED = re.compile(r"[.!?。！？)\]}>）】」*\"'”’`$|✅✔✓~…:：]\Z|(?<![A-Za-z])[A-Z]\Z|\d\Z")
+_ENDED = lazy_pattern(r"[.!?。！？)\]}>）】」*\"'”’`$|✅✔✓~…:：]\Z|(?<![A-Za-z])[A-Z]\Z|\d\Z")
 # Endings that no complete sentence has: `the answer is`, `So the`, `because of`, `答案是`.
-_GOES_ON = re.compile(
+_GOES_ON = lazy_pattern(
     r"(?:[:：,，、(（]|\b(?:the|an?|is|are|was|of|to|and|or|but|that|because|since|so|with|for|in|if"
     r"|we|I|as|answer|option)|[是为的和与或则即因])\s*\Z"
 )
@@ -154,7 +155,7 @@ def breaks_off(text: str) -> bool:
 
 
 # `<|im_end|>`, `<｜end▁of▁sentence｜>`, `[INST]`, `<</SYS>>`, `</s>`, `<end_of_turn>`, `[EOS]`.
-_TOKENS = re.compile(
+_TOKENS = lazy_pattern(
     r"<\|[\w ./-]{2,40}\|>|<｜[^｜\n]{2,40}｜>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>"
     r"|<(?:bos|eos|pad|unk)>|\[(?:BOS|EOS|PAD|UNK)\]|<reserved_\d+>"
 )
@@ -186,14 +187,14 @@ _WIDE |= {wide: wide - 0xFF41 + 0x41 for wide in range(0xFF41, 0xFF5B)}
 
 # A small label at the end of its line, after a marker or alone, (2) or in brackets (3):
 # `ANSWER: b`, `答案：(b)`; not the article in `is a`.
-_SMALL = re.compile(
+_SMALL = lazy_pattern(
     r"((?:[:：=是为选]|\bis\b|\A)[\s*_(\[（【{$\"'“]*+)([a-z])(?=[\s)\]）】}$\"'”.。!,，*_]*+(?:\n|\Z))"
     r"|(?<=[(\[（【])([a-z])(?=[)\]）】])",
     re.IGNORECASE,
 )
 # `**`, `__`, a backtick; `*B*`.
-_MARKS = re.compile(r"\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
-_QUOTES = re.compile("[\"“”„‟「」『』«»]|(?<![A-Za-z])['‘’]|['‘’](?![A-Za-z])")
+_MARKS = lazy_pattern(r"\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_QUOTES = lazy_pattern("[\"“”„‟「」『』«»]|(?<![A-Za-z])['‘’]|['‘’](?![A-Za-z])")
 
 
 def _narrow_letters(text: str) -> str:
@@ -227,7 +228,7 @@ def _join_marker_lines(text: str) -> str:
     return "".join([*parts, text[position:]])
 
 
-_GAP = re.compile(r"[*_]*+\s*+")
+_GAP = lazy_pattern(r"[*_]*+\s*+")
 
 
 def _close_answer_tag(text: str) -> str:
@@ -370,7 +371,7 @@ def wording_of(text: str) -> str:
     return " ".join(_DRESSING.sub(" ", text[start:end]).casefold().split()) or "\\boxed"
 
 
-_DRESSING = re.compile(r"[*_`\"'“”:：]")
+_DRESSING = lazy_pattern(r"[*_`\"'“”:：]")
 
 
 def says_in_words(text: str, label: str) -> bool:
@@ -385,7 +386,7 @@ def says_in_words(text: str, label: str) -> bool:
 
 
 # `Answer: 2`, `the second option`, `第三个`: the position of an option instead of its label.
-_PLACE = re.compile(
+_PLACE = lazy_pattern(
     r"(?:\b(?:answer|option|choice)\b(?: is)?(?: number)?|答案|选项?)\s?[:：#]?\s?(?:是|为)?\s?"
     r"\(?(\d{1,2})(?![\d.,%])"
     r"|\b(first|second|third|fourth|fifth|sixth|last) (?:option|choice|answer|one)\b"

@@ -163,15 +163,15 @@ def _grade_rows(
     readers = choose_readers(exam, names)[: len(names)]
     epochs = 1 + max((epoch_of(row) for row in recorded_rows), default=0)
     job = ExamScores(exam, Sampling(), readers, model="", epochs=epochs)
-    rows = []
+    rows: list[GradedRow] = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
         recorded_sample = exam.as_recorded(sample, row, gold=True)
         reply = recorded_reply(row, check.letter)
         graded = recorded_sample if check.recorded_gold else sample
-        readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
-        job.enter_readings(index * epochs + epoch_of(row), reply, (), readings)
-        by_reader = {reading.reader: reading for reading in readings}
+        by_reader = {reader.name: exam.grade(reply, graded, reader) for reader in readers}
+        unit = index * epochs + epoch_of(row)
+        job.enter_readings(unit, reply, (), tuple(by_reader.values()))
         rows.append(GradedRow(row, sample, recorded_sample, by_reader))
     entry = entries_of(job)[0]
     return GradedRecording(

@@ -7,16 +7,12 @@ only readings come back.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,6 +84,10 @@ def _map_with_pool(
     batch_size: int,
     count: int,
 ) -> Iterator[tuple[Item, Result]]:
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
     global _work
     _work = work
     pool = ProcessPoolExecutor(count, get_context("fork"), initializer=_init_worker)
@@ -130,6 +130,8 @@ def _work_on_batch(arguments: list[Any]) -> list[Any]:
 
 def _init_worker() -> None:
     """Ignore Ctrl-C, which the parent handles, and end when the parent ends for any reason."""
+    import ctypes
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(OSError, AttributeError):  # not Linux

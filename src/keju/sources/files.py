@@ -200,7 +200,7 @@ def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file; keep line breaks inside quoted fields."""
-    lines = _TableLines(_stream(content), where)
+    lines = TableLines(_stream(content), where)
     try:
         reader = csv.DictReader(lines)
         header = reader.fieldnames or ()
@@ -225,7 +225,7 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
 _ONE_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-class _TableLines(Iterator[str]):
+class TableLines(Iterator[str]):
     """The lines of a table as text; DataError for a line that is not UTF-8 or holds a NUL.
 
     The bytes and commas of a row, and the number of empty lines before it, are limited.
@@ -286,7 +286,7 @@ class _TableLines(Iterator[str]):
 
 
 def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
+    """Return the rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
 
     JSON Lines and CSV are read line by line, Parquet in batches, JSON as a whole.
     """
@@ -294,13 +294,10 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     if plain != name:
         stream = unpack_gzip(stream, where)
     if plain.endswith(".jsonl"):
-        yield from jsonl_rows(stream, where)
-    elif plain.endswith(".json"):
-        yield from _listed_rows(as_json(read_whole(stream, where), where), where)
-    elif plain.endswith(".csv"):
-        yield from csv_rows(stream, where)
-    else:
-        yield from _parquet_rows(stream, where)
+        return jsonl_rows(stream, where)
+    if plain.endswith(".json"):
+        return iter(_listed_rows(as_json(read_whole(stream, where), where), where))
+    return csv_rows(stream, where) if plain.endswith(".csv") else _parquet_rows(stream, where)
 
 
 def read_whole(stream: io.BufferedIOBase, where: str) -> bytes:
@@ -320,15 +317,15 @@ def _stream(content: Content) -> io.BufferedIOBase:
     return io.BytesIO(content) if isinstance(content, bytes) else content
 
 
-def _listed_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list, or of the only list in an object, as in ``{"examples":
+def _listed_rows(document: Any, where: str) -> list[dict[str, Any]]:
+    """Return the objects of a list, or of the only list in an object, as in ``{"examples":
     […]}``."""
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]
         document = lists[0] if len(lists) == 1 else None
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise DataError("format_no_list", where=where)
-    yield from document
+    return document
 
 
 def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, Any]]:

@@ -26,6 +26,7 @@ import io
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -44,6 +45,7 @@ from keju.sources.files import (
     read_whole,
     table_rows,
 )
+from keju.sources.sheets import CountColumns, SheetFile, SheetSettings, open_sheet
 
 HubName = Literal["huggingface", "modelscope"]
 HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
@@ -245,6 +247,17 @@ class DataFolder:
         files = self._find_place(name)
         with files.open(name) as stream:
             yield from table_rows(stream, name, files.where(name))
+            stream.seek(0)
+            self._note_hash(files, name, stream)
+
+    @contextmanager
+    def open_sheet(
+        self, name: str, count_known: CountColumns, settings: SheetSettings | None = None
+    ) -> Iterator[SheetFile]:
+        """Open a table as a person saved it; its hash is noted if all of it was read."""
+        files = self._find_place(name)
+        with files.open(name) as stream:
+            yield open_sheet(stream, name, files.where(name), count_known, settings)
             stream.seek(0)
             self._note_hash(files, name, stream)
 

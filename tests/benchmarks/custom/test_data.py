@@ -107,21 +107,20 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "letter too far": ("q.jsonl", row(choices=["x", "y"], answer="C"), "from A to B nor the text"),
     "two right": ("q.jsonl", row(choices=["x", "x"], answer="x"), "the text of several options"),
     "letter or text": ("q.jsonl", row(choices=["B", "A"], answer="A"), "a letter and the text of"),
-    "many answers": ("q.jsonl", row(choices=["x", "y"], answer=["A", "B"]), "several answers"),
+    "many answers": (
+        "q.jsonl",
+        row(choices=["x", "y"], answer=["A", "B"]),
+        "several right answers",
+    ),
     "one option": ("q.jsonl", row(choices=["x"], answer="A"), "1 option; between 2 and 26"),
     "too many": ("q.jsonl", row(choices=[f"o{i}" for i in range(27)]), "27 options"),
     "empty option": ("q.jsonl", row(choices=["x", " "], answer="A"), "option 2 is empty"),
     "options text": ("q.jsonl", row(choices="x|y", answer="A"), "'choices' should be a list"),
     "truth value": ("q.jsonl", row(answer=True), "'answer' is a truth value"),
-    "mixed": (
+    "letter without options": (
         "q.jsonl",
-        lines(GOOD, {"question": "q?"}),
-        "q.jsonl, row 1 has: an exam has questions of one kind",
-    ),
-    "mixed too": (
-        "q.jsonl",
-        lines({"question": "q?"}, GOOD),
-        "q.jsonl, row 1 has none: an exam has questions of one kind",
+        lines(GOOD, {"question": "r?", "answer": "B"}),
+        "row 2: the answer is the letter B, but the question has no options",
     ),
     "id twice": (
         "q.jsonl",
@@ -147,7 +146,7 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
         "q.csv, line 2: a quote that is opened",
     ),
     "csv gap": ("q.csv", "question,A,B,C,answer\nq?,x,,z,A\n", "row 1: option B is empty"),
-    "not utf-8": ("q.csv", b"question,answer\n\xff,x\n", "is not UTF-8"),
+    "not utf-8": ("q.csv", b"question,answer\n\xff,x\n", "the encoding is unclear"),
     "gzip": ("q.jsonl.gz", b"nothing", "not a whole gzip file"),
     "parquet": ("q.parquet", b"nothing", "Parquet"),
 }

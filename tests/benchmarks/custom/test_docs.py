@@ -7,7 +7,7 @@ import re
 from tests.benchmarks.custom.conftest import Lay, prepare
 from tests.conftest import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "custom-exams.md"
+PAGE = REPOSITORY / "docs" / "own-questions.md"
 
 
 def block(kind: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from keju.answers.boundaries import OPENING
 from keju.answers.kinds import LONGEST_LAST_LINE, AnswerKind, Choice, Number, Verdict
+from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -63,7 +64,7 @@ class ExpressionValue(Number):
         return super().plainly(text, sample) if is_whole else Conclusion()
 
 
-_ONE_BRACKET = re.compile(r"\([^()]*\)")
+_ONE_BRACKET = lazy_pattern(r"\([^()]*\)")
 
 # --- verdicts ----------------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ BOOL = Verdict(
     {"true": "True", "false": "False"},
     equations=True,
     phrases={r"\b(?:it|this|(?:expression|statement|result)) is not true\b(?! that)": "False"},
-    sentence=re.compile(r"(?:(?:True|False|and|or|not|[()])\s?)+ is (True|False)", re.IGNORECASE),
+    sentence=lazy_pattern(r"(?:(?:True|False|and|or|not|[()])\s?)+ is (True|False)", re.IGNORECASE),
 )
 YES_NO = Verdict(
     {"yes": "Yes", "no": "No"},
@@ -84,15 +85,21 @@ YES_NO = Verdict(
         r"|were)\b(?: (?!from)\w+){0,3}? (?:to|at|on|where)\b(?: \w+){0,2}? (?:start|starting"
         r"|origin|original|started|began)\b": ("Yes", "No"),
         r"\b(?:steps?|units?|away) from\b[^,.]*\b(?:start\w*|origin|began)\b": "No",
+        r"\b(?:left|right|north|south|east|west|ahead|behind|front|short) of (?:the |your |where )"
+        r"(?:\w+ )?(?:start\w*|origin|began)\b": "No",
         r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
+        r"\bdiffers from\b[^,.]*\b(?:start\w*|origin)\b": "No",
+        r"\bcoincides with\b[^,.]*\b(?:start\w*|origin)\b"
+        r"|\b[Nn]et displacement\b[^,.;]{0,12}(?:\b0|\bzero)\b": "Yes",
         # whether a person tells the truth
+        r"\b(?:doesn[’']t|does not|isn[’']t|is not) (?:lie|lying|a liar)\b": "Yes",
         r"\b(?:lying|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话"
         r"|不(?:是)?说真话": ("No", "Yes"),
         r"\b(?:tells?|telling|told|speak(?:s|ing)?) the truth\b|\btruthful\b|(?<![没不有])(?:说"
         r"|讲)的?(?:是)?(?:真话|实话)": ("Yes", "No"),
         # whether something is the cause
-        r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b"
-        r"|(?:\bnot|n[’']t)\b(?:(?!\bbut\b)[^,.;]){0,60}\b(?:intentionally|deliberately"
+        r"(?:\bnot|n[’']t)\b[^,.:;]{0,60}\bbecause of\b"
+        r"|(?:\bnot|n[’']t)\b(?:(?!\bbut\b)[^,.;:]){0,60}\b(?:intentionally|deliberately"
         r"|on purpose)\b"
         r"|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
         r"(?<!\bthe )\b(?:caus(?:e|ed|ing)|intentional(?:ly)?|deliberate(?:ly)?|on purpose)\b"
@@ -104,7 +111,7 @@ YES_NO = Verdict(
 # `, given all the above premises`.
 _PREMISES = r"(?:,? (?:given|from|based on|by) (?:the|these|all the)[a-z ]{0,30} premises?,?)?"
 # `The argument, given the premises, is not deductively valid`; `So the sentence is plausible`.
-_JUDGEMENT = re.compile(
+_JUDGEMENT = lazy_pattern(
     rf"{OPENING}{{0,2}}(?:the|this) (?:given |above |whole )?(?:argument|deduction|reasoning"
     rf"|inference|syllogism|sentence|statement|claim|scenario){_PREMISES} is (?:an? )?"
     r"((?:not )?(?:an? )?(?:(?:deductively|logically) )?(?:valid|invalid|plausible|implausible))"
@@ -141,12 +148,13 @@ VALID = Verdict(
         r"|\bnon sequitur\b": "invalid",
         r"\bvalid\b": ("valid", "invalid"),
         r"\binvalid\b": ("invalid", "valid"),
-        r"\bcannot be (?:\w+ly )?inferred\b": "invalid",
+        r"\bcannot be (?:\w+ly )?inferred\b|\bnot (?:\w+ly )?entailed\b": "invalid",
         r"\b(?:argument|inference|deduction|reasoning) (?:\w+ )?fails\b"
         r"|\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
         r"(?:不|并非|不是|不具|不能(?:算|说|称))(?:\w{0,6})有效|无效|不成立|(?:不能|无法"
         r"|推不)(?:必然)?(?:推|得)?出": "invalid",
-        r"\b(?:conclusion|it) (?:\w+ )?follows (?:\w+ly )?from\b": "valid",
+        r"\b(?:conclusion|it) (?:\w+ )?follows (?:(?:\w+ly )?from\b"
+        r"|(?:logically|necessarily|deductively)\b)": "valid",
         r"(?<![不无])(?:演绎|逻辑上?)有效|论证是?(?:演绎)?有效|是有效的|(?<!不)(?:能够?"
         r"|可以)推出": "valid",
     },
@@ -157,23 +165,23 @@ VALID = Verdict(
 
 _SEPARATORS_OF_BRACKETS = DRESSING + ","
 # `] ) >`, `**)}**`: brackets and characters that only separate them.
-_BRACKET_RUN = re.compile(rf"[{re.escape('()[]{}<>' + _SEPARATORS_OF_BRACKETS)}]*+")
+_BRACKET_RUN = lazy_pattern(rf"[{re.escape('()[]{}<>' + _SEPARATORS_OF_BRACKETS)}]*+")
 _NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS_OF_BRACKETS}
 # `$\boxed{`, `\texttt {`.
-_WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
+_WRAPPER = lazy_pattern(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
 # `\(`, `**\[`: a mathematical delimiter, not a bracket of the answer.
-_DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
+_DELIMITER = lazy_pattern(r"[\s*]*+\\([(\[])")
 # `, or `: another run of brackets follows.
-_ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
+_ANOTHER_RUN = lazy_pattern(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
 # Words that announce the missing brackets: `so you need `, `append`, `补上:`.
-_NEEDED = re.compile(r"\b(?:needs?|add|append)\b|补[上全齐]|添加|加上|需要", re.IGNORECASE)
+_NEEDED = lazy_pattern(r"\b(?:needs?|add|append)\b|补[上全齐]|添加|加上|需要", re.IGNORECASE)
 # `)]`, "`] }`", `")", "]"`: closing brackets that end a sentence, without an opening one before.
-_CLOSING_RUN = re.compile(
+_CLOSING_RUN = lazy_pattern(
     r"[^(\[{<)\]}>\n]*?(?<![\w(\[{<])([)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*)"
     r"[^(\[{<)\]}>\n]*"
 )
 # `The completed sequence is`, `the full word would be`: a line that gives the full sequence.
-_WHOLE_SEQUENCE = re.compile(
+_WHOLE_SEQUENCE = lazy_pattern(
     r"\b(?:complet\w+|correct\w*|final|full|whole|closed|resulting|would be)\b|完整|最终",
     re.IGNORECASE,
 )
@@ -282,15 +290,15 @@ def _split_leading_brackets(segment: str) -> tuple[str, str]:
 # --- words -------------------------------------------------------------------------------------
 
 # `alpha`, `2.`, `(beta)`: text between blanks, commas and semicolons.
-_TOKEN = re.compile(r"[^\s,;、，；]+")
+_TOKEN = lazy_pattern(r"[^\s,;、，；]+")
 # Signs between words that show their order: `alpha < beta`, `alpha -> beta`.
-_ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
+_ORDER_SIGN = lazy_pattern(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
 # `-`, `•`, `2.`, `(3)`.
-_BULLET = re.compile(r"[-–—*•·]|\(?\d+[.)]")
+_BULLET = lazy_pattern(r"[-–—*•·]|\(?\d+[.)]")
 _AROUND_WORD = DRESSING + "[](){}"
 # The end of a list of words when more text follows: `.`, ` (`, `, which`. Another word alone is not
 # an end.
-_LIST_END = re.compile(
+_LIST_END = lazy_pattern(
     r"[*_`\"'”’)\]]*+(?:[.:!。，]|\s*+[(—–]|\s*?\n| - "
     r"|[,;]?\s++(?:as|because|since|so|which|where|by|in|this|these|with|after|based)\b)",
     re.IGNORECASE,
@@ -365,7 +373,7 @@ class WordList(AnswerKind):
 
 
 # `1. Acuity`, `- acuity (noun)`: a list item that is one word, perhaps with a remark.
-_ITEM = re.compile(
+_ITEM = lazy_pattern(
     r"[ \t]*(?:\d+[.)]|[-*•])[ \t]*[\"'*`]*([^\s\"'*`(),]+)[\"'*`]*[ \t]*(?:\([^()]*\))?"
 )
 _LAST_PARAGRAPHS = 4

@@ -1,17 +1,17 @@
-"""Read questions from tables: CSV, JSON Lines, JSON, YAML, Parquet.
+"""Read questions from tables: CSV, TSV, XLSX, JSON Lines, JSON, YAML, Parquet.
 
 Each row has these fields, of which the first present name is used: the question (``question``,
 ``input``), its options (``choices``, ``options``, or columns ``A``, ``B``, …), the right one
 (``answer``, ``target``), its subset (``subset``, ``category``, ``subject``), ``id``, ``group`` and,
-for worked examples, ``explanation``. Templates can use all other fields. A field that probably
-holds options or the right answer under another name is an error unless a template uses it.
+for worked examples, ``explanation``. `keju.benchmarks.custom.columns` knows other names. Templates
+can use all other fields.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.answers.numbers import parse_number
-from keju.benchmarks.choices import check_choices
+from keju.benchmarks.custom.answers import read_letter
 from keju.benchmarks.custom.columns import (
     ANSWER,
     CHOICES,
@@ -27,7 +27,9 @@ from keju.benchmarks.custom.columns import (
     KNOWN_COLUMNS,
     QUESTION,
     SUBSET,
-    find_misnamed,
+    ColumnReading,
+    count_known,
+    read_columns,
 )
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
@@ -39,9 +41,13 @@ from keju.errors import ConfigError, DataError, TranslatableText, did_you_mean, 
 from keju.files import TABLE, parse_json
 from keju.sources.files import first_value
 from keju.sources.folder import SUFFIXES, DataFolder
+from keju.sources.sheets import SHEET_SUFFIXES, SheetForm, SheetSettings, is_sheet
 from keju.types import LABELS, Sample
 
 YAML_SUFFIXES = (".yaml", ".yml")
+TABLE_SUFFIXES = (*dict.fromkeys((*SUFFIXES, *SHEET_SUFFIXES)), *YAML_SUFFIXES)
+CHOICE_SUBSET, FREE_SUBSET = "multiple-choice", "free-text"
+"""The subsets of a table that has questions of both kinds."""
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples if the exam file names none."""
 SOLUTION_MARK = "####"
@@ -99,7 +105,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
     """Return the files of questions and of worked examples, or only `single_file`."""
     if single_file is not None:
         if not _stem(single_file):
-            endings = [*SUFFIXES, *YAML_SUFFIXES]
+            endings = [*TABLE_SUFFIXES]
             raise DataError(
                 "custom.unknown_ending", path=folder.path / single_file, endings=endings
             )
@@ -140,17 +146,21 @@ def _is_text(name: str) -> bool:
 
 def _stem(name: str) -> str:
     """Return `name` without its suffix; empty if the suffix is not one of a table."""
-    for suffix in (*SUFFIXES, *YAML_SUFFIXES):
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
+    for suffix in TABLE_SUFFIXES:
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)]
     return ""
 
 
-def read_first_question(folder: DataFolder, names: Sequence[str]) -> CustomQuestion:
+def read_first_question(
+    folder: DataFolder, names: Sequence[str], exam: ExamFile, template_columns: frozenset[str]
+) -> CustomQuestion:
     """Return the first row of the first file that has rows."""
     for name in names:
-        for question in _read_file(folder, name, None, None):
-            return question
+        reader = TableReader(folder, name, exam, template_columns)
+        with closing(reader.questions(None)) as questions:
+            for question in questions:
+                return question
     raise DataError("custom.no_rows", path=folder.path / names[0])
 
 
@@ -168,6 +178,18 @@ class SubsetQuestions:
     """Questions whose right answers are numbers."""
     words: int = 0
     """Questions with other right answers."""
+    choices: int = 0
+    """Questions with options."""
+
+    def add(self, row: int, question: CustomQuestion) -> None:
+        """Count a question."""
+        self.rows.append(row)
+        if not self.columns <= question.fields.keys():
+            self.columns = self.columns.intersection(question.fields)
+        self.grouped |= bool(question.group)
+        self.choices += bool(question.choices)
+        self.numbers += bool(question.answers) and question.is_numeric
+        self.words += not question.choices and not question.is_numeric
 
 
 class QuestionBank:
@@ -176,17 +198,17 @@ class QuestionBank:
 
     def __init__(
         self,
-        exam: str,
+        name: str,
         folder: DataFolder,
-        names: Sequence[str],
-        kind: Kind,
-        decided_by: str,
+        tables: Sequence[str],
+        exam: ExamFile,
         template_columns: frozenset[str],
+        split: Collection[str] = (),
     ) -> None:
         """Read the rows of all files in order; DataError names the first invalid row.
 
-        `decided_by` is the row that determined the kind, if the exam file does not name it;
-        `template_columns` are the fields that templates use.
+        `template_columns` are the fields that templates use. The subsets in `split` become two: one
+        of questions with options, and one of the others.
         """
         self.samples = SpooledSamples()
         self.parts: dict[str, SubsetQuestions] = {}
@@ -196,51 +218,99 @@ class QuestionBank:
         """
         self.first_repeat: DuplicateQuestion | None = None
         """The first of them."""
-        self.checks = QuestionChecks(exam, ACCEPTED)
+        self.checks = QuestionChecks(name, ACCEPTED)
         """The faults of the questions."""
-        ids, contents = DigestTable(), DigestTable()
-        starts: list[int] = []
-
-        def place(row: int) -> str:
-            file = bisect_right(starts, row) - 1
-            return _row_place(folder, names[file], row - starts[file] + 1)
-
-        def find(row: int) -> tuple[Sample, str]:
-            return self.samples[row], place(row)
-
-        for name in names:
-            starts.append(len(self.samples))
-            with closing(_read_file(folder, name, kind, template_columns, decided_by)) as questions:
+        self.readers: list[TableReader] = []
+        """How each file was read."""
+        self.lettered_free: CustomQuestion | None = None
+        """The first question without options whose answer is a single letter."""
+        self._is_math = exam.kind == "math"
+        self._name, self._folder, self._tables, self._split = name, folder, tables, split
+        self._ids, self._contents = DigestTable(), DigestTable()
+        self._starts: list[int] = []
+        for table in tables:
+            self._starts.append(len(self.samples))
+            reader = TableReader(folder, table, exam, template_columns)
+            self.readers.append(reader)
+            with closing(reader.questions(exam.kind)) as questions:
                 for question in questions:
-                    row = len(self.samples)
-                    # A row without an id adds its number: so the table's numbers equal the rows'.
-                    first_row = ids.add(text_digest(question.id or f"\0{row}"))
-                    if first_row != row:
-                        values = {"where": question.where, "other": place(first_row)}
-                        raise DataError("custom.id_twice", id=question.id, **values)
-                    first_row = contents.add(question.content)
-                    if first_row != row:
-                        contents.add(text_digest(f"\0{row}"))
-                    subset = question.subset or (_stem(name) if len(names) > 1 else DEFAULT_SUBSET)
-                    part = self.parts.get(subset)
-                    if part is None:
-                        part = self.parts[subset] = SubsetQuestions(frozenset(question.fields))
-                    sample = _make_sample(exam, subset, len(part.rows), question)
-                    is_contrary = self.checks.check(sample, question.where, first_row, find)
-                    if first_row != row and not is_contrary:  # otherwise it has a separate notice
-                        self.repeat_count += 1
-                        self.first_repeat = self.first_repeat or DuplicateQuestion(
-                            question.where, place(first_row)
-                        )
-                    self.samples.append(sample)
-                    part.rows.append(row)
-                    if not part.columns <= question.fields.keys():
-                        part.columns = part.columns.intersection(question.fields)
-                    part.grouped |= bool(question.group)
-                    part.numbers += bool(question.answers) and question.is_numeric
-                    part.words += not question.is_numeric
+                    self._add(question, table)
         if not self.parts:
-            raise DataError("custom.no_rows", path=folder.path / names[0])
+            raise DataError("custom.no_rows", path=folder.path / tables[0])
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the questions."""
+        if self._is_math:
+            return "math"
+        count = sum(part.choices for part in self.parts.values())
+        return "free" if not count else "choice" if count == len(self.samples) else "mixed"
+
+    @property
+    def mixed_subsets(self) -> list[str]:
+        """The subsets with questions of both kinds."""
+        return [name for name, part in self.parts.items() if 0 < part.choices < len(part.rows)]
+
+    def _place(self, row: int) -> str:
+        file = bisect_right(self._starts, row) - 1
+        return _row_place(self._folder, self._tables[file], row - self._starts[file] + 1)
+
+    def _find(self, row: int) -> tuple[Sample, str]:
+        return self.samples[row], self._place(row)
+
+    def _add(self, question: CustomQuestion, table: str) -> None:
+        row = len(self.samples)
+        # A row without an id adds its number: so the table's numbers equal the rows'.
+        first_row = self._ids.add(text_digest(question.id or f"\0{row}"))
+        if first_row != row:
+            values = {"where": question.where, "other": self._place(first_row)}
+            raise DataError("custom.id_twice", id=question.id, **values)
+        first_row = self._contents.add(question.content)
+        if first_row != row:
+            self._contents.add(text_digest(f"\0{row}"))
+        subset = self._subset_of(question, table)
+        part = self.parts.get(subset)
+        if part is None:
+            part = self.parts[subset] = SubsetQuestions(frozenset(question.fields))
+        sample = _make_sample(self._name, subset, len(part.rows), question)
+        is_contrary = self.checks.check(sample, question.where, first_row, self._find)
+        if first_row != row and not is_contrary:  # otherwise it has a separate notice
+            self.repeat_count += 1
+            self.first_repeat = self.first_repeat or DuplicateQuestion(
+                question.where, self._place(first_row)
+            )
+        self.samples.append(sample)
+        part.add(row, question)
+        if not question.choices and any(answer in LABELS for answer in question.answers):
+            self.lettered_free = self.lettered_free or question
+
+    def _subset_of(self, question: CustomQuestion, table: str) -> str:
+        subset = question.subset or (_stem(table) if len(self._tables) > 1 else DEFAULT_SUBSET)
+        return divide_subset(subset, bool(question.choices)) if subset in self._split else subset
+
+
+def divide_subset(subset: str, has_options: bool) -> str:
+    """Return the part of a subset with questions of both kinds: ``europe-free-text``."""
+    kind = CHOICE_SUBSET if has_options else FREE_SUBSET
+    return kind if subset == DEFAULT_SUBSET else f"{subset}-{kind}"
+
+
+def read_questions(
+    name: str,
+    folder: DataFolder,
+    tables: Sequence[str],
+    exam: ExamFile,
+    template_columns: frozenset[str],
+) -> QuestionBank:
+    """Return the questions of the files, in subsets of one kind each."""
+    bank = QuestionBank(name, folder, tables, exam, template_columns)
+    if bank.kind == "mixed" and bank.lettered_free is not None:
+        question = bank.lettered_free
+        values = {"where": question.where, "answer": question.answers[0]}
+        raise DataError("custom.letter_without_options", **values)
+    if split := bank.mixed_subsets:
+        bank = QuestionBank(name, folder, tables, exam, template_columns, split)
+    return bank
 
 
 def _make_sample(exam: str, subset: str, index: int, question: CustomQuestion) -> Sample:
@@ -262,11 +332,12 @@ def _make_sample(exam: str, subset: str, index: int, question: CustomQuestion) -
 
 
 def read_shots(
-    folder: DataFolder, name: str, kind: Kind, decided_by: str, template_columns: frozenset[str]
+    folder: DataFolder, name: str, exam: ExamFile, template_columns: frozenset[str]
 ) -> list[Sample]:
     """Return the worked examples; each needs an answer."""
     shots: list[Sample] = []
-    for question in list(_read_file(folder, name, kind, template_columns, decided_by)):
+    reader = TableReader(folder, name, exam, template_columns)
+    for question in list(reader.questions(exam.kind)):
         if not question.answers:
             raise DataError("custom.shot_answer", where=question.where)
         shot = _make_sample("shot", question.subset, len(shots), question)
@@ -275,22 +346,55 @@ def read_shots(
     return shots
 
 
-def _read_file(
-    folder: DataFolder,
-    name: str,
-    kind: Kind | None,
-    template_columns: frozenset[str] | None,
-    decided_by: str = "",
-) -> Generator[CustomQuestion, None, None]:
-    """Yield the checked rows of a file; fields are checked if `template_columns` are known."""
-    yaml = name.endswith(YAML_SUFFIXES)
-    # Close it at once if a row is invalid: otherwise the error would keep the file open.
-    with closing(_read_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
-        for number, row in enumerate(rows, 1):
-            where = _row_place(folder, name, number)
-            if template_columns is not None:
-                check_columns(row, template_columns, where)
-            yield make_question(row, kind, where, decided_by)
+class TableReader:
+    """Reads the rows of one file, and remembers how the file and its columns were read."""
+
+    def __init__(
+        self, folder: DataFolder, name: str, exam: ExamFile, template_columns: frozenset[str]
+    ) -> None:
+        self.name = name
+        self.form = SheetForm()
+        self.columns = ColumnReading({})
+        self._folder, self._exam, self._template_columns = folder, exam, template_columns
+        self._where = str(folder.path / name)
+
+    def questions(self, kind: Kind | None) -> Generator[CustomQuestion, None, None]:
+        """Yield the checked rows, which must have this kind if one is given."""
+        # Close it at once if a row is invalid: otherwise the error would keep the file open.
+        with closing(self._rows()) as rows:
+            for number, row in enumerate(rows, 1):
+                where = _row_place(self._folder, self.name, number)
+                self.columns = self._read_columns(tuple(map(str, row)), where)
+                renamed = self.columns.rename(row)
+                yield make_question(renamed, kind, where, self.columns.first_number)
+
+    def _read_columns(self, columns: tuple[str, ...], where: str) -> ColumnReading:
+        stated = tuple(sorted((self._exam.columns or {}).items()))
+        for name, column in stated:
+            if column not in columns:
+                hint = did_you_mean(column, columns)
+                values = {"where": where, "name": name, "column": column, "hint": hint}
+                raise DataError("custom.no_column", **values)
+        reading = read_columns(columns, self._template_columns, stated)
+        reading.check(where)
+        return reading
+
+    def _rows(self) -> Generator[dict[str, Any], None, None]:
+        if self.name.endswith(YAML_SUFFIXES):
+            yield from _read_yaml_rows(self._folder, self.name)
+        elif is_sheet(self.name):
+            exam = self._exam
+            settings = SheetSettings(exam.separator or "", exam.encoding or "", exam.sheet or "")
+            with self._folder.open_sheet(self.name, self._count_known, settings) as sheet:
+                self.form = sheet.form
+                yield from sheet.rows
+        else:
+            yield from self._folder.file_rows(self.name)
+
+    def _count_known(self, columns: Sequence[str]) -> int:
+        """Return how many columns have a meaning, also by the exam file."""
+        stated_columns = (self._exam.columns or {}).values()
+        return count_known(columns) + sum(column in columns for column in stated_columns)
 
 
 def _row_place(folder: DataFolder, name: str, row: int) -> str:
@@ -312,17 +416,18 @@ def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], 
 
 
 def make_question(
-    row: Mapping[str, Any], kind: Kind | None, where: str, decided_by: str = ""
+    row: Mapping[str, Any], kind: Kind | None, where: str, first_number: int | None = None
 ) -> CustomQuestion:
-    """Return one checked row of the given kind; `decided_by` is the row that determined it."""
+    """Return one checked row, of the given kind if there is one.
+
+    `first_number` is the number of the first option if the columns of options have numbers.
+    """
     text = _text_field(first_value(row, QUESTION), "question", where)
     if not text.strip():
         raise _question_error(row, where)
     choices = read_choices(row, where)
-    if kind is not None and (kind == "choice") != bool(choices):
+    if kind not in (None, "mixed") and (kind == "choice") != bool(choices):
         code = "custom.has_options" if choices else "custom.has_no_options"
-        if decided_by:
-            raise DataError(f"{code}_unlike", where=where, first=decided_by)
         raise DataError(code, where=where, kind=kind)
     # The right answers: one, several in a list, or none.
     value = first_value(row, ANSWER)
@@ -334,7 +439,7 @@ def make_question(
         stripped = [final_answer.strip()]
     answers = tuple(answer for answer in stripped if answer)
     if choices:
-        answers = read_letter(answers, choices, where)
+        answers = read_letter(answers, choices, where, first_number)
     fields = {
         key: str(value)
         for key, value in row.items()
@@ -352,17 +457,6 @@ def make_question(
         fields=fields,
         where=where,
     )
-
-
-def check_columns(row: Mapping[str, Any], template_columns: frozenset[str], where: str) -> None:
-    """Raise DataError if a field with an unread name probably holds options or the answer."""
-    if misnamed_columns := find_misnamed(tuple(map(str, row)), template_columns):
-        columns, names = (
-            [column.column for column in misnamed_columns],
-            [column.name for column in misnamed_columns],
-        )
-        values = {"where": where, "columns": columns, "names": names, "n": len(misnamed_columns)}
-        raise DataError("custom.misnamed", **values)
 
 
 def _question_error(row: Mapping[str, Any], where: str) -> DataError:
@@ -412,26 +506,3 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
         if not options[-1].strip():
             raise DataError("custom.empty_numbered", where=where, number=number)
     return tuple(options)
-
-
-def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the label of the right option, given as a letter or as the option's text."""
-    if not answers:
-        check_choices(choices, "", where)
-        return ()
-    if len(answers) > 1:
-        raise DataError("custom.several_answers", where=where)
-    (answer,) = answers
-    by_text = [LABELS[i] for i, choice in enumerate(choices) if choice.strip() == answer]
-    label = answer.upper() if len(answer) == 1 and answer.upper() in LABELS else ""
-    by_label = label if label and LABELS.index(label) < len(choices) else ""
-    if len(by_text) > 1:
-        raise DataError("custom.answer_of_several", where=where, answer=answer)
-    if by_text and by_label and by_text[0] != by_label:
-        raise DataError("custom.answer_both", where=where, answer=answer, option=by_text[0])
-    letter = by_label or "".join(by_text)
-    if not letter:
-        last_label = LABELS[len(choices) - 1]
-        raise DataError("custom.answer_neither", where=where, answer=answer, last=last_label)
-    check_choices(choices, letter, where)
-    return (letter,)

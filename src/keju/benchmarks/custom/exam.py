@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,22 @@ from keju.benchmarks.custom.exam_file import (
     columns_in_templates,
     read_exam_file,
 )
+from keju.benchmarks.custom.guesses import reading_notices
 from keju.benchmarks.custom.readers import LETTER, make_readers
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
+from keju.benchmarks.wording import PromptMaker
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.sources.folder import DataFolder
 from keju.types import Sample
 
 TEXT, LETTERS = "text", "letters"
+UNSETTLED = (
+    *("custom.answer_neither", "custom.answer_both", "custom.answer_of_several"),
+    *("custom.several_answers", "custom.rivals", "custom.misnamed"),
+)
+"""Errors of columns that may disappear with the user's templates, which use some columns."""
 
 
 def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
@@ -58,13 +65,40 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, single_file)
-    # The first question determines the kind; the other rows are compared with it when read.
-    first_question = None if exam.kind else data.read_first_question(files, tables.questions)
-    kind: Kind = exam.kind or ("choice" if first_question and first_question.choices else "free")
+    kind = exam.kind or _guess_kind(files, tables, exam)
     try:
         reader, readers = make_readers(exam, kind)
     except ConfigError as error:
         raise DataError("custom.in_file", path=folder / exam_file, problem=error) from None
+    protocols = _make_protocols(exam, kind, reader)
+    custom = CustomBenchmark(name, folder, exam, exam_file, kind, tables, readers, protocols)
+    return Benchmark(
+        name=name,
+        title=exam.title or name,
+        about=exam.about or f"the exam in {path}",
+        protocols=protocols,
+        readers=readers,
+        make=custom.make,
+    )
+
+
+def _guess_kind(files: DataFolder, tables: data.ExamFiles, exam: ExamFile) -> Kind:
+    """Return the kind of the first question, by which readers and protocols are listed.
+
+    All rows are read when the exam is prepared. They may be of both kinds.
+    """
+    template_columns = columns_in_templates(exam, DatasetArgs())
+    try:
+        first_question = data.read_first_question(files, tables.questions, exam, template_columns)
+    except DataError as error:
+        if error.code not in UNSETTLED:
+            raise
+        return "free"
+    return "choice" if first_question.choices else "free"
+
+
+def _make_protocols(exam: ExamFile, kind: Kind, reader: str) -> dict[str, Protocol]:
+    """Return the protocols of an exam of this kind."""
     text = Protocol(
         name=TEXT,
         version="1",
@@ -79,19 +113,7 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         about="the likeliest option letter by log-probability",
         decode="labels",
     )
-    protocols = by_name(text, letters) if kind == "choice" else by_name(text)
-    decided_by = first_question.where if first_question else ""
-    custom = CustomBenchmark(
-        name, folder, exam, exam_file, kind, decided_by, tables, readers, protocols
-    )
-    return Benchmark(
-        name=name,
-        title=exam.title or name,
-        about=exam.about or f"the exam in {path}",
-        protocols=protocols,
-        readers=readers,
-        make=custom.make,
-    )
+    return by_name(text, letters) if kind == "choice" else by_name(text)
 
 
 messages.add_folder(Path(__file__).parent / "texts")
@@ -165,8 +187,7 @@ class CustomBenchmark:
     exam_file: str
     """Its name; empty if there is none."""
     kind: Kind
-    decided_by: str
-    """The row that determined the kind; empty if the exam file names it."""
+    """The kind that the exam file names, or that of the first question."""
     tables: data.ExamFiles
     readers: Mapping[str, Reader]
     protocols: Mapping[str, Protocol]
@@ -176,15 +197,36 @@ class CustomBenchmark:
         del folder
         if args.local_path is not None:
             raise ConfigError("custom.local_path")
-        if args.shuffle_choices and self.kind != "choice":
-            raise ConfigError("custom.shuffle_choices")
         files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)  # its hash is part of the manifest
         template_columns = columns_in_templates(self.exam, args)
-        bank = data.QuestionBank(
-            self.name, files, self.tables.questions, self.kind, self.decided_by, template_columns
+        bank = data.read_questions(
+            self.name, files, self.tables.questions, self.exam, template_columns
         )
+        return self._with_kind(bank.kind, args).make_exam(args, files, bank, seed)
+
+    def _with_kind(self, kind: Kind, args: DatasetArgs) -> CustomBenchmark:
+        """Return this benchmark for questions of this kind, with its readers and protocols."""
+        if args.shuffle_choices and kind in ("free", "math"):
+            raise ConfigError("custom.shuffle_choices")
+        if kind == self.kind:
+            return self
+        try:
+            reader, readers = make_readers(self.exam, kind)
+        except ConfigError as error:
+            raise DataError(
+                "custom.in_file", path=self.folder / self.exam_file, problem=error
+            ) from None
+        protocols = _make_protocols(self.exam, kind, reader)
+        if args.protocol not in (None, *protocols):
+            raise ConfigError("custom.letters_without_options", name=self.name)
+        return replace(self, kind=kind, readers=readers, protocols=protocols)
+
+    def make_exam(
+        self, args: DatasetArgs, files: DataFolder, bank: data.QuestionBank, seed: int
+    ) -> Exam:
+        """Make the prompts of the questions."""
         names = choose_subsets(self.name, args.subset_list, list(bank.parts))
         rows: array[int] = array("I")
         subsets: list[Subset] = []
@@ -196,27 +238,15 @@ class CustomBenchmark:
         samples: Sequence[Sample] = ChosenSamples(bank.samples, rows)
         if args.shuffle_choices:
             samples = ShuffledSamples(samples, seed)
-        shots = self._choose_shots(files, args, names, seed)
+        shots = self._choose_shots(files, args, bank, names, seed)
         bank.checks.check_shots(chain.from_iterable(shots.values()), bank.samples)
         faults = tuple(bank.checks.notices())
-        if args.few_shot_prompt_template is not None:
-            if not any(shots.values()):
-                raise ConfigError("custom.no_shots")
-            if args.prompt_template is not None:
-                raise ConfigError("custom.two_templates")
+        self._refuse_templates(args, has_shots=any(shots.values()))
         protocol = self.protocols[args.protocol or TEXT]
-        templates = choose_templates(
-            self.exam,
-            self.kind,
-            protocol.reader,
-            args,
-            letters=protocol.decode == "labels",
-            columns=frozenset.intersection(*(bank.parts[name].columns for name in names)),
-            file=self.folder / self.exam_file,
-        )
         system, rule = args.system_prompt, self.exam.reader
         if system is None:
             system = self.exam.system_prompt
+        prompts, templates = self._make_prompts(args, bank, names, shots, protocol, system)
         return CustomExam(
             benchmark=self.name,
             protocol=protocol,
@@ -224,17 +254,17 @@ class CustomBenchmark:
             subsets=tuple(subsets),
             readers=self.readers,
             data=DataSource(dict(files.hashes), notes=tuple(files.notes)),
-            prompts=templates.wording(system).prompts(names, shots),
+            prompts=prompts,
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
             beside=_choose_secondary_reader(
-                protocol.reader,
-                self.kind == "free" and not any(bank.parts[name].words for name in names),
+                protocol.reader, self.kind == "free" and not any(part.words for part in parts)
             ),
             hints=(
+                *reading_notices(self.name, self.exam, bank),
                 *_repeat_notices(self.name, bank),
                 *_mixed_answer_notices(
-                    self.name, protocol.reader, parts if self.kind == "free" else ()
+                    self.name, protocol.reader, () if self.kind == "math" else parts
                 ),
                 *faults,
             ),
@@ -245,14 +275,67 @@ class CustomBenchmark:
                 "reader": rule.model_dump() if isinstance(rule, ReaderRule) else rule,
                 "few_shot_random": args.few_shot_random,
                 "shuffle_choices": args.shuffle_choices,
-                "templates": templates._asdict(),
+                "templates": templates,
                 "few_shot_num": {name: len(subset_shots) for name, subset_shots in shots.items()},
             }
             | ({"system_prompt": system} if system else {}),
         )
 
+    def _refuse_templates(self, args: DatasetArgs, *, has_shots: bool) -> None:
+        """Raise ConfigError for templates without effect."""
+        exam = self.exam
+        templates = (exam.template, exam.shot_template, exam.few_shot_template)
+        user_templates = (args.prompt_template, args.few_shot_prompt_template)
+        if self.kind == "mixed" and any((*templates, *user_templates)):
+            raise ConfigError("custom.mixed_template", name=self.name)
+        if args.few_shot_prompt_template is not None:
+            if not has_shots:
+                raise ConfigError("custom.no_shots")
+            if args.prompt_template is not None:
+                raise ConfigError("custom.two_templates")
+
+    def _make_prompts(
+        self,
+        args: DatasetArgs,
+        bank: data.QuestionBank,
+        names: Sequence[str],
+        shots: Mapping[str, Sequence[Sample]],
+        protocol: Protocol,
+        system: str | None,
+    ) -> tuple[PromptMaker, dict[str, Any]]:
+        """Return the prompts of the subsets, and the templates for the manifest."""
+        makers: list[PromptMaker] = []
+        templates_by_kind: dict[str, dict[str, Any]] = {}
+        by_kind: dict[Kind, list[str]] = {}
+        for name in names:
+            free_kind: Kind = "math" if self.kind == "math" else "free"
+            kind_of_part = "choice" if bank.parts[name].choices else free_kind
+            by_kind.setdefault(kind_of_part, []).append(name)
+        for kind, kind_names in by_kind.items():
+            templates = choose_templates(
+                self.exam,
+                kind,
+                protocol.reader,
+                args,
+                letters=protocol.decode == "labels",
+                columns=frozenset.intersection(*(bank.parts[n].columns for n in kind_names)),
+                file=self.folder / self.exam_file,
+            )
+            makers.append(templates.wording(system).prompts(kind_names, shots))
+            templates_by_kind[kind] = templates._asdict()
+        is_mixed = self.kind == "mixed"
+        recorded: dict[str, Any] = (
+            dict(templates_by_kind) if is_mixed else next(iter(templates_by_kind.values()))
+        )
+        return PromptMaker.joined(makers), recorded
+
     def _choose_shots(
-        self, files: DataFolder, args: DatasetArgs, subsets: Sequence[str], seed: int
+        self,
+        files: DataFolder,
+        args: DatasetArgs,
+        bank: data.QuestionBank,
+        subsets: Sequence[str],
+        seed: int,
     ) -> dict[str, list[Sample]]:
         """Return the worked examples of each subset: its own if they name subsets, else all."""
         count, file = args.few_shot_num, self.tables.shots
@@ -260,21 +343,43 @@ class CustomBenchmark:
             count = self.exam.few_shot
         if count and file is None:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
-        pool = []
+        pool: list[Sample] = []
         if file and count != 0:
             template_columns = columns_in_templates(self.exam, args)
-            pool = data.read_shots(files, file, self.kind, self.decided_by, template_columns)
+            pool = data.read_shots(files, file, self.exam, template_columns)
+            if self.kind != "mixed" and {bool(shot.choices) for shot in pool} - {
+                self.kind == "choice"
+            }:
+                raise DataError("custom.shot_kind", where=self.folder / file)
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
-        shots_by_subset = choose_shots(
-            self.name,
-            pool,
-            subsets,
-            count,
-            seed=seed if args.few_shot_random else None,
-            where=str(self.folder / (file or "")),
-        )
-        return {
-            name: [msgspec.structs.replace(shot, subset=name) for shot in subset_shots]
-            for name, subset_shots in shots_by_subset.items()
-        }
+        shots: dict[str, list[Sample]] = {}
+        for has_options in (True, False):
+            kind_subsets = [n for n in subsets if bool(bank.parts[n].choices) == has_options]
+            kind_pool = [shot for shot in pool if bool(shot.choices) == has_options]
+            if not kind_subsets:
+                continue
+            if not kind_pool:
+                shots |= {name: [] for name in kind_subsets}
+                continue
+            chosen = choose_shots(
+                self.name,
+                [_with_subset(shot, kind_subsets) for shot in kind_pool],
+                kind_subsets,
+                count,
+                seed=seed if args.few_shot_random else None,
+                where=str(self.folder / (file or "")),
+            )
+            shots |= {
+                name: [msgspec.structs.replace(shot, subset=name) for shot in subset_shots]
+                for name, subset_shots in chosen.items()
+            }
+        return {name: shots[name] for name in subsets}
+
+
+def _with_subset(shot: Sample, subsets: Sequence[str]) -> Sample:
+    """Return a worked example with its subset's name after the subset was divided by kind."""
+    divided = data.divide_subset(shot.subset, bool(shot.choices)) if shot.subset else ""
+    if shot.subset in subsets or divided not in subsets:
+        return shot
+    return msgspec.structs.replace(shot, subset=divided)

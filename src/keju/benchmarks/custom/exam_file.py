@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
+from keju.benchmarks.custom.columns import MEANING_NAMES
 from keju.benchmarks.wording import (
     SHOT_WORDS,
     Word,
@@ -27,7 +28,7 @@ from keju.config.strict import document, explain_error
 from keju.errors import ConfigError, DataError, TranslatableText, near_hint
 from keju.types import Sample
 
-Kind = Literal["choice", "free", "math"]
+Kind = Literal["choice", "free", "mixed", "math"]
 Language = Literal["en", "zh"]
 ReaderName = Literal["letter", "robust", "exact", "number", "qwen", "simple-evals"]
 Text = Annotated[str, Field(min_length=1)]
@@ -61,10 +62,18 @@ class ExamFile(BaseModel):
     title: str = ""
     about: str = ""
     kind: Kind | None = None
-    """Options with letters, answers in the model's own words, or mathematical answers (``math``).
-    By default the rows decide between the first two."""
+    """Options with letters, answers in the model's own words, both (``mixed``), or mathematical
+    answers (``math``). By default the rows decide between the first three."""
     questions: list[str] | None = Field(default=None, min_length=1)
     """The files of questions; all of the folder's by default."""
+    columns: dict[Text, Text] | None = None
+    """The columns of the tables by meaning: ``question``, ``answer``, ``A``, ``subset``."""
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """The character between the values of a CSV file; by default the header decides."""
+    encoding: Text | None = None
+    """The encoding of CSV files, such as ``gb18030``; by default their bytes decide."""
+    sheet: Text | None = None
+    """The worksheet of XLSX files; by default the only one with questions."""
     few_shot: Annotated[int, Field(ge=0)] | Text | None = None
     """The number of worked examples, or their file (then all of them)."""
     template: Text | None = None
@@ -85,6 +94,27 @@ class ExamFile(BaseModel):
     @classmethod
     def _one_file(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+    @field_validator("columns")
+    @classmethod
+    def _known_meanings(cls, value: dict[str, str] | None) -> dict[str, str] | None:
+        for name in value or ():
+            if name not in MEANING_NAMES:
+                hint = near_hint(name, MEANING_NAMES)
+                raise ValueError(
+                    f"unknown meaning '{name}' (valid: question, answer, A, B, …){hint}"
+                )
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                " ".encode(value)
+            except LookupError:
+                raise ValueError(f"unknown encoding '{value}'") from None
+        return value
 
     @field_validator("reader")
     @classmethod

@@ -12,6 +12,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.segments import SILENT, find_segments
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
+from keju.benchmarks.custom.statements import states_answer
 from keju.config.patterns import compile_pattern
 from keju.errors import ConfigError
 from keju.types import Answer, Sample
@@ -58,11 +59,27 @@ class ExactTextReader(Reader):
         return any(value == accepted_text.strip() for accepted_text in accepted)
 
 
+class FreeTextReader(RobustReader):
+    """Reads an answer as text. A whole sentence that states the right answer counts as right."""
+
+    version = RobustReader.version + 1
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        if super().matches(value, sample):
+            return True
+        accepted = sample.metadata.get(ACCEPTED) or (sample.target,)
+        if sample.choices or not sample.target:
+            return False
+        return any(states_answer(value, target, sample.text) for target in accepted)
+
+
 def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
     rule = exam.reader
-    answers, readers = READERS_OF_KINDS[kind](MARKERS[exam.language])
+    answers, readers = READERS_OF_KINDS[kind](kind, MARKERS[exam.language])
     if isinstance(rule, ReaderRule):
+        if kind == "mixed":
+            raise ConfigError("custom.rule_of_mixed")
         readers.append(RuleReader(answers, rule))
     by_name = {reader.name: reader for reader in readers}
     name = readers[-1].name if isinstance(rule, ReaderRule) else rule or readers[0].name
@@ -71,19 +88,23 @@ def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     return name, by_name
 
 
-def _choice_readers(strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
-    answers, about = Choice(), "custom.about_reader_letter"
-    letter = RobustReader(answers, strict=strict, name=LETTER, about=about)
-    return answers, [letter, RobustReader(answers, strict=strict)]
+def _choice_readers(_: Kind, strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    options, about = Choice(), "custom.about_reader_letter"
+    letter = RobustReader(options, strict=strict, name=LETTER, about=about)
+    return options, [letter, RobustReader(options, strict=strict)]
 
 
-def _text_readers(strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
-    answers, about = Text(), "custom.about_reader_number"
-    number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)
-    return answers, [RobustReader(answers, strict=strict), ExactTextReader(), number]
+def _text_readers(kind: Kind, strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    about = "custom.about_reader_number"
+    text, number = Text(), Number(anywhere=True)
+    number_reader = RobustReader(
+        _kind_by_options(kind, number), strict=strict, name="number", about=about
+    )
+    free_text = FreeTextReader(_kind_by_options(kind, text), strict=strict)
+    return text, [free_text, ExactTextReader(), number_reader]
 
 
-def _math_readers(_: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+def _math_readers(_: Kind, __: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
     from keju.answers.mathematics.kind import Mathematics, make_math_reader
     from keju.answers.mathematics.qwen import QwenReader
     from keju.answers.mathematics.simple_evals import SimpleEvalsReader
@@ -91,9 +112,22 @@ def _math_readers(_: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
     return Mathematics(), [make_math_reader(), QwenReader(), SimpleEvalsReader()]
 
 
-READERS_OF_KINDS: Mapping[Kind, Callable[[re.Pattern[str]], tuple[AnswerKind, list[Reader]]]] = {
+READERS_OF_KINDS: Mapping[
+    Kind, Callable[[Kind, re.Pattern[str]], tuple[AnswerKind, list[Reader]]]
+] = {
     "choice": _choice_readers,
     "free": _text_readers,
+    "mixed": _text_readers,
     "math": _math_readers,
 }
 """For each kind of exam: its kind of answers and its readers, from the marker of Keju's prompts."""
+
+
+def _kind_by_options(
+    kind: Kind, free_kind: AnswerKind
+) -> AnswerKind | Callable[[Sample], AnswerKind]:
+    """Return the kind of free answers, or for a mixed exam the kind of each sample's answers."""
+    if kind == "free":
+        return free_kind
+    options = Choice()
+    return lambda sample: options if sample.choices else free_kind

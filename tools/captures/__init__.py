@@ -1,0 +1,1 @@
+"""Captures of the terminal: what the commands print on screens of two sizes, in both languages."""
