@@ -275,7 +275,7 @@ def _is_same_measure(lhs: Node, rhs: Node) -> bool:
     return lhs.kind != rhs.kind and "unit" not in (lhs.kind, rhs.kind) and is_same_value(lhs, rhs)
 
 
-# `square `, `cubic `, `^2`, `/`: parts of a unit beside its name.
+# `square `, `cubic `, `^2`, `/`: parts of a unit other than its name.
 _UNIT_POWER = re.compile(r"\b(?:square|sq|cubic|cu|per)\b|\^?\d|[/.^{}]")
 
 

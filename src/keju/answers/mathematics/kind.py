@@ -193,7 +193,7 @@ class MathReader(RobustReader):
     def read(self, text: str, sample: Sample) -> Answer:
         """Return the answer by the general rules; of several different boxes the last one counts.
 
-        Steps of a solution may have boxes of their own. Run-on text and corrections are decided by
+        Steps of a solution may also have boxes. Run-on text and corrections are decided by
         the general rules.
         """
         answer = super().read(text, sample)
