@@ -139,6 +139,8 @@ def test_verify_all_real_data(
         "math_500": 500,
         "aime": 60,
         "ifeval": 541,
+        "humaneval": 164,
+        "mbpp_plus": 399,
     }
 
     copy = shutil.copytree(data_dir / "ceval", tmp_path / "ceval")

@@ -32,6 +32,13 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "aime": ("keju.benchmarks.aime:AIME", "aime24", "aime25", "aime2024", "aime2025"),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
     "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
+    "humaneval": (
+        "keju.benchmarks.humaneval:HUMANEVAL",
+        "human_eval",
+        "openai_humaneval",
+        "humaneval_plus",
+    ),
+    "mbpp_plus": ("keju.benchmarks.mbpp_plus:MBPP_PLUS", "mbpp-plus", "mbppplus", "mbpp+"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can
@@ -108,6 +115,10 @@ def _suggest(name: str) -> str:
     exam, colon, subset = name.partition(":")
     if colon and exam in known_names:
         return TranslatableText("benchmark_subset", exam=exam, subset=subset)
+    if longer_name := next(
+        (n for n in known_names if n.startswith((f"{name}_", f"{name}-"))), None
+    ):
+        return TranslatableText("benchmark_not_same", name=name, other=longer_name)
     if hint := near_hint(name, known_names):
         return hint
     for exam_name in BUILT_IN:

@@ -70,7 +70,7 @@ class MisnamedColumn(NamedTuple):
 
 
 class ColumnReading(NamedTuple):
-    """What the columns of a table are read as."""
+    """The meaning of the columns of a table."""
 
     names: Mapping[str, str]
     """The documented name of each column that has another one."""
@@ -189,7 +189,7 @@ def _find_list_column(unread: Sequence[str]) -> list[MisnamedColumn]:
 
 
 def _find_answer_column(unread: Sequence[str]) -> list[MisnamedColumn]:
-    """Return the column whose name is similar to that of the right answer."""
+    """Return the column whose name resembles a name of the right answer."""
     return [
         MisnamedColumn(column, close_name)
         for column in unread

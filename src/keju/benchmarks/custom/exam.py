@@ -187,7 +187,7 @@ class CustomBenchmark:
     exam_file: str
     """Its name; empty if there is none."""
     kind: Kind
-    """The kind that the exam file names, or that of the first question."""
+    """The kind that the exam file names, or the kind of the first question."""
     tables: data.ExamFiles
     readers: Mapping[str, Reader]
     protocols: Mapping[str, Protocol]
