@@ -30,7 +30,9 @@ SETS = {
     "gsm8k/zeroeval-Meta-Llama-3.1-8B-Instruct",
     "gsm8k/zeroeval-gemma-2-2b-it",
     "gsm8k/zeroeval-gpt-4o-mini-2024-07-18",
+    "humaneval/qwen2.5-coder-1.5b-base",
     "ifeval/gpt-4",
+    "mbpp_plus/qwen2.5-coder-1.5b-base",
     "mmlu_pro/Meta-Llama-3_1-8B-Instruct",
     "mmlu_pro/Mistral-7B-v0.1",
 }

@@ -137,6 +137,8 @@ def test_verify_all_real_data(
         "bixbench": 258,
         "gsm8k": 8792,
         "ifeval": 541,
+        "humaneval": 164,
+        "mbpp_plus": 399,
     }
 
     copy = shutil.copytree(data_dir / "ceval", tmp_path / "ceval")

@@ -39,6 +39,7 @@ from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 if TYPE_CHECKING:
     from keju.benchmarks.kit import Questions, Setup, ShotDraw
     from keju.benchmarks.metadata import GoldenCheck, NotebookTask, SubmissionBuilder, ThinkingModes
+    from keju.benchmarks.programs import ProgramTests
     from keju.benchmarks.wording import PromptMaker, Wording
     from keju.sources.folder import DataFolder, Layout
 
@@ -240,6 +241,8 @@ class Exam:
     """Whether answers are free text. A decision by rules is final; a grader decides the others."""
     grader: str = ""
     """The grader of open answers that no rule decides; a judge if empty."""
+    programs: Callable[[Sample], ProgramTests] | None = None
+    """Returns the tests of a question whose answer is a program; None for other exams."""
     warnings: Sequence[Notice] = ()
     """Notices for every result of this exam."""
     hints: Sequence[Notice] = ()
@@ -432,6 +435,8 @@ class Benchmark:
     """Settings that have no effect here, and why."""
     settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
     """Returns the settings that shaped the prompts, for the manifest; the usual ones by default."""
+    programs: Callable[[Sample], ProgramTests] | None = None
+    """Returns the tests of a question whose answer is a program."""
     grows: str = ""
     """The setting that says how many questions of each subset are generated."""
     fresh_of: str = ""
@@ -479,7 +484,7 @@ class Benchmark:
         from keju.benchmarks.prepare import prepare
 
         exam = self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
-        exam.submitted = self.submission is not None
+        exam.submitted, exam.programs = self.submission is not None, self.programs
         return exam
 
 

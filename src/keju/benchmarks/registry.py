@@ -25,6 +25,13 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "gsm8k": ("keju.benchmarks.gsm8k:GSM8K", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm"),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
     "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
+    "humaneval": (
+        "keju.benchmarks.humaneval:HUMANEVAL",
+        "human_eval",
+        "openai_humaneval",
+        "humaneval_plus",
+    ),
+    "mbpp_plus": ("keju.benchmarks.mbpp_plus:MBPP_PLUS", "mbpp-plus", "mbppplus", "mbpp+"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can

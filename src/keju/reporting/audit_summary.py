@@ -29,7 +29,7 @@ _NOT_IN_FORM = frozenset(
 
 
 class Diagnosis(NamedTuple):
-    """What probably lowers a score, and by how much."""
+    """The likely reason for a low score, and the points at stake."""
 
     text: str
     points: float

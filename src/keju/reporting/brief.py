@@ -186,7 +186,7 @@ def short_model(name: str) -> str:
 
 
 def known_names(models: Sequence[str], runs: Sequence[str]) -> list[str]:
-    """Return the names of the models or, where two are alike or unknown, those of the runs."""
+    """Return the names of the models, or of the runs where two models are alike or unknown."""
     names = [short_model(model) for model in models]
     if not all(names) or len(set(names)) < len(names):
         names = shorten_distinctly([run.rpartition("/")[2] or run for run in runs], NAME_WIDTH)

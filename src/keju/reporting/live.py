@@ -338,12 +338,12 @@ def display_for(progress: Shown) -> Display:
         return CallbackDisplay(progress)
     if progress is False:
         return Display()
-    if _in_notebook():
+    if in_notebook():
         return NotebookDisplay()
     return make_display(quiet=progress is None and not sys.stderr.isatty())
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Return whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

@@ -20,7 +20,7 @@ from keju.reporting.brief import (
 from keju.reporting.format import Labels, compact, count, interval, money, percent
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
 from keju.reporting.titles import title_of
-from keju.reporting.warning_lines import WarningLine, print_warnings, warning_line
+from keju.reporting.warning_lines import SHOWN, WarningLine, print_warnings, warning_line
 from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
 from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 from keju.types import ALL_OUTCOMES
@@ -74,10 +74,13 @@ def render_summary(
     elif exams:
         _print_exams(screen, [family[0] for family in exams], results)
     if not results.curves:
-        print_warnings(screen, _warnings(screen.labels, results, place), _show_command(place))
+        lines = list(_warnings(screen.labels, results, place))
+        most = SHOWN if len(exams) == 1 or len(lines) <= SHOWN else SHOWN - 1
+        print_warnings(screen, lines, _show_command(place), most=most)
     if is_next_shown:
         _print_place(screen, results, place)
-        screen.next_steps([*_next_steps(screen.labels, results, place), *steps])
+        following = [*_next_steps(screen.labels, results, place), *steps]
+        screen.next_steps(following, most_lines=2 if len(exams) == 1 else 1)
     screen.flush()
 
 

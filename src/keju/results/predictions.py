@@ -17,9 +17,12 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import reject_settings
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
+from keju.config import TaskConfig
+from keju.config.arms import SandboxSettings
 from keju.errors import ConfigError, DataError, FileLine, Notice
 from keju.files import read_rows
 from keju.models.openai.wire import finish_of
+from keju.progress.display import Display
 from keju.results.metrics import accuracy_of
 from keju.results.schema import ResultEntry
 from keju.scores.exam_scores import ExamScores
@@ -31,6 +34,25 @@ from keju.types import Reading, Reply, Sample, Sampling
 Gold = Literal["recorded", "current"]
 GOLDS: tuple[Gold, ...] = get_args(Gold)
 MIXED = "mixed"
+
+
+class ProgramSettings(NamedTuple):
+    """How programs are graded when predictions or a stored run are scored."""
+
+    unsafe: bool = False
+    """Whether they run without a sandbox."""
+    jobs: int | None = None
+    """How many run at the same time; by default one for each core."""
+    display: Display | None = None
+
+    def apply(self, config: TaskConfig) -> TaskConfig:
+        """Return the settings of a task with these."""
+        changes: dict[str, Any] = {}
+        if self.unsafe:
+            changes["sandbox"] = SandboxSettings(unsafe=True)
+        if self.jobs is not None:
+            changes["jobs"] = self.jobs
+        return config.model_copy(update=changes)
 
 
 class PredictionsPart(NamedTuple):
@@ -59,6 +81,7 @@ def read_predictions(
     seed: int = 42,
     detailed: bool = False,
     on_row: Callable[[int, Sample, Sequence[Reading]], None] = lambda *_: None,
+    programs: ProgramSettings | None = None,
 ) -> PredictionsPart:
     """Read a file of recorded outputs as if they were replies to this exam.
 
@@ -103,6 +126,7 @@ def read_predictions(
         reply = job.filter_reply(recorded_reply(located_row[1], letter))
         return tuple(exam.grade(reply, sample, reader) for reader in job.readers)
 
+    ungraded_programs: dict[int, Sequence[Reading]] = {}
     for (place, row, where), graded in map_on_all_cores(
         grade_row, located, lambda located_row: located_row[:2]
     ):
@@ -115,8 +139,13 @@ def read_predictions(
         reply = job.filter_reply(recorded_reply(row, letter))
         job.enter_readings(unit, reply, (), graded)
         golds.add(unit, row, reply, sample, graded, counts)
-        if several:
+        if exam.programs is not None:
+            ungraded_programs[unit] = graded
+        elif several:
             on_row(unit, sample, graded)
+    if ungraded_programs:
+        for unit, readings in _run_programs(job, ungraded_programs, programs):
+            on_row(unit, part.samples[unit], readings)
     job.meter = UsageMeter()  # No model was asked.
 
     def replies(units: Container[int]) -> Iterator[tuple[int, Reply]]:
@@ -127,6 +156,24 @@ def read_predictions(
     return PredictionsPart(
         job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies
     )
+
+
+def _run_programs(
+    job: ExamScores,
+    readings: Mapping[int, Sequence[Reading]],
+    settings: ProgramSettings | None,
+) -> Iterator[tuple[int, Sequence[Reading]]]:
+    """Run the programs of the rows, enter their grades and yield the readings of each row."""
+    from keju.judges.programs.stage import add_notices, grade_programs
+
+    settings = settings or ProgramSettings()
+    sandbox = SandboxSettings(unsafe=settings.unsafe)
+    graded = grade_programs(job, readings, sandbox, jobs=settings.jobs, display=settings.display)
+    for unit, row_readings in graded.items():
+        for tally, reading in zip(job.tallies, row_readings, strict=True):
+            tally.add(unit, reading)
+        yield unit, row_readings
+    add_notices(job, sandbox)
 
 
 class GoldScorer:

@@ -61,7 +61,7 @@ from keju.types import UNGRADED, Fault, Outcome
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
     from keju.scores.tally import Tally
 
 WARN_ABOVE = 0.01
@@ -78,7 +78,7 @@ def build_results(
     jobs: Sequence[ExamScores],
     file: ManifestFile,
     stop: KejuError | None,
-    stage: JudgeStage | None = None,
+    stage: GradingStage | None = None,
     notices: Sequence[Notice] = (),
 ) -> Results:
     """Return the results of a run from the tallies of its jobs; `notices` are added to each entry.
@@ -177,7 +177,7 @@ def entries_of(
     *,
     seconds: float = 0.0,
     secondary_as_metric: bool = True,
-    stage: JudgeStage | None = None,
+    stage: GradingStage | None = None,
     price: Price | None = None,
     tools: Mapping[str, Any] | None = None,
     declared: Collection[str] = (),
@@ -276,7 +276,7 @@ def _sampling_notices(job: ExamScores, entry: ResultEntry) -> Iterator[Notice]:
 
 
 def _with_judgement(
-    entry: ResultEntry, job: ExamScores, place: int, stage: JudgeStage
+    entry: ResultEntry, job: ExamScores, place: int, stage: GradingStage
 ) -> ResultEntry:
     """Return an entry with what the judge says about its grades."""
     deff = entry.metrics["accuracy"].deff
