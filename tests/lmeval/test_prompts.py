@@ -96,3 +96,26 @@ def test_mbpp_plus(tmp_path: Path, lm_eval_prompts: LmEvalPrompts) -> None:
     (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     expected = lm_eval_prompts("mbpp/mbpp_plus.yaml", {"test": rows}, COUNT)
     assert first_prompts("mbpp_plus", "lm-eval", tmp_path, {}) == expected
+
+
+def test_minerva_math500(data_dir: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    rows = read_rows(data_dir / "math" / "MATH500.jsonl")
+    documents = [
+        {"problem": row["Question"], "solution": row["solution"], "answer": row["Answer"]}
+        for row in rows
+    ]
+    expected = lm_eval_prompts("minerva_math/minerva_math500.yaml", {"test": documents}, 500)
+    exam, _ = prepare_exam("minerva_math500", data_dir=str(data_dir))
+    prompts = dict(
+        zip((sample.metadata["row"] for sample in exam.samples), prompt_texts(exam), strict=True)
+    )
+    assert [prompts[row] for row in range(500)] == expected
+
+
+def test_aime24(tmp_path: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    rows = [{"Problem": f"Find ${n}^2$.\n", "Answer": n * n} for n in range(1, 31)]
+    lines = "\n".join(map(json.dumps, rows))
+    (tmp_path / "aime_2024.jsonl").write_text(lines)
+    expected = lm_eval_prompts("aime/aime24.yaml", {"train": rows}, 30)
+    exam, _ = prepare_exam("aime", {"local_path": str(tmp_path)}, protocol="lm-eval")
+    assert prompt_texts(exam) == expected
