@@ -35,6 +35,9 @@ class Reader(ABC):
     """Whether an answer in a cut-off reply keeps its score. Published readers ignore cuts."""
     raw: bool = False
     """Whether the reader also reads the ``<think>`` block, as the authors' script does."""
+    is_model_rule: bool = False
+    """Whether the published rule lets a model decide if an answer is right. Without a judge Keju's
+    own rule decides."""
     about: str = ""
     """The rule of the reader for ``keju list readers``: a message code or a sentence."""
 

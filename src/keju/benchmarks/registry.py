@@ -23,6 +23,13 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
     "bixbench": ("keju.benchmarks.bixbench:BIXBENCH",),
     "gsm8k": ("keju.benchmarks.gsm8k:GSM8K", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm"),
+    "math_500": (
+        "keju.benchmarks.math_500:MATH_500",
+        "math500",
+        "math-500",
+        "minerva_math500",
+    ),
+    "aime": ("keju.benchmarks.aime:AIME", "aime24", "aime25", "aime2024", "aime2025"),
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
     "ifeval": ("keju.benchmarks.ifeval:IFEVAL", "if-eval", "instruction_following_eval"),
     "humaneval": (

@@ -235,6 +235,7 @@ class QuestionBank:
         """How each file was read."""
         self.lettered_free: CustomQuestion | None = None
         """The first question without options whose answer is a single letter."""
+        self._is_math = exam.kind == "math"
         self._name, self._folder, self._tables, self._split = name, folder, tables, split
         self._ids, self._contents = DigestTable(), DigestTable()
         self._starts: list[int] = []
@@ -251,6 +252,8 @@ class QuestionBank:
     @property
     def kind(self) -> Kind:
         """The kind of the questions."""
+        if self._is_math:
+            return "math"
         count = sum(part.choices for part in self.parts.values())
         return "free" if not count else "choice" if count == len(self.samples) else "mixed"
 
@@ -434,7 +437,7 @@ def make_question(
     if not text.strip():
         raise _question_error(row, where)
     choices = read_choices(row, where)
-    if kind in ("choice", "free") and (kind == "choice") != bool(choices):
+    if kind not in (None, "mixed") and (kind == "choice") != bool(choices):
         code = "custom.has_options" if choices else "custom.has_no_options"
         raise DataError(code, where=where, kind=kind)
     # The right answers: one, several in a list, or none.

@@ -225,7 +225,7 @@ class CustomBenchmark:
 
     def _with_kind(self, kind: Kind, args: DatasetArgs) -> CustomBenchmark:
         """Return this benchmark for questions of this kind, with its readers and protocols."""
-        if args.shuffle_choices and kind == "free":
+        if args.shuffle_choices and kind in ("free", "math"):
             raise ConfigError("custom.shuffle_choices")
         if kind == self.kind:
             return self
@@ -282,7 +282,9 @@ class CustomBenchmark:
             hints=(
                 *reading_notices(self.name, self.exam, bank),
                 *_repeat_notices(self.name, bank),
-                *_mixed_answer_notices(self.name, protocol.reader, parts),
+                *_mixed_answer_notices(
+                    self.name, protocol.reader, () if self.kind == "math" else parts
+                ),
                 *faults,
             ),
             warnings=faults,
@@ -333,7 +335,9 @@ class CustomBenchmark:
         templates_by_kind: dict[str, dict[str, Any]] = {}
         by_kind: dict[Kind, list[str]] = {}
         for name in names:
-            by_kind.setdefault("choice" if bank.parts[name].choices else "free", []).append(name)
+            free_kind: Kind = "math" if self.kind == "math" else "free"
+            kind_of_part = "choice" if bank.parts[name].choices else free_kind
+            by_kind.setdefault(kind_of_part, []).append(name)
         for kind, kind_names in by_kind.items():
             templates = choose_templates(
                 self.exam,
@@ -395,8 +399,8 @@ class CustomBenchmark:
         if not file:
             return []
         pool = data.read_shots(files, file, self.exam, columns_in_templates(self.exam, args))
-        kinds: set[Kind] = {"choice" if shot.choices else "free" for shot in pool}
-        if self.kind != "mixed" and kinds - {self.kind}:
+        have_options = {bool(shot.choices) for shot in pool}
+        if self.kind != "mixed" and have_options - {self.kind == "choice"}:
             raise DataError("custom.shot_kind", where=self.folder / file)
         return pool
 

@@ -28,9 +28,9 @@ from keju.config.strict import document, explain_error
 from keju.errors import ConfigError, DataError, TranslatableText, near_hint
 from keju.types import Sample
 
-Kind = Literal["choice", "free", "mixed"]
+Kind = Literal["choice", "free", "mixed", "math"]
 Language = Literal["en", "zh"]
-ReaderName = Literal["letter", "robust", "exact", "number"]
+ReaderName = Literal["letter", "robust", "exact", "number", "qwen", "simple-evals"]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -62,8 +62,8 @@ class ExamFile(BaseModel):
     title: str = ""
     about: str = ""
     kind: Kind | None = None
-    """Options with letters, answers in the model's own words, or both; by default the rows decide.
-    """
+    """Options with letters, answers in the model's own words, both (``mixed``), or mathematical
+    answers (``math``). By default the rows decide between the first three."""
     questions: list[str] | None = Field(default=None, min_length=1)
     """The files of questions; all of the folder's by default."""
     columns: dict[Text, Text] | None = None
@@ -87,7 +87,8 @@ class ExamFile(BaseModel):
     """``python`` runs each answer as a program against the columns ``tests`` and ``entry_point``.
     """
     reader: ReaderName | ReaderRule | None = None
-    """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts."""
+    """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts;
+    ``robust``, ``qwen``, ``simple-evals`` of mathematical answers."""
     language: Language = "en"
     """Language of the prompts that Keju words itself."""
     max_tokens: PositiveInt | None = None
@@ -169,6 +170,9 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "letters": "Answer with one of {letters} and nothing else.",
         "robust": "Think it through, then end with a line 'ANSWER: ' followed by the answer alone.",
         "exact": "Reply with the answer and nothing else.",
+        "boxed": "Please reason step by step, and put your final answer within \\boxed{}.",
+        "simple-evals": "Think it through, then end with a line 'Answer: ' followed by the answer "
+        "alone.",
         "marker": "Think it through, then end with a line '<marker>' followed by the answer alone.",
         "marker_letter": "Think it through, then end with a line '<marker>' followed by one of "
         "{letters}.",
@@ -180,6 +184,8 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "letters": "请只回答 {letters} 中的一个字母。",
         "robust": "请先思考，最后一行写“答案：”，后面只写答案。",
         "exact": "请只写答案。",
+        "boxed": "请逐步推理，并把最终答案写在 \\boxed{} 中。",
+        "simple-evals": "请先思考，最后一行写“Answer: ”，后面只写答案。",
         "marker": "请先思考，最后一行写“<marker>”，后面只写答案。",
         "marker_letter": "请先思考，最后一行写“<marker>”，后面写 {letters} 之一。",
         "regex": "",
@@ -187,6 +193,13 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
     },
 }
 """The request to the model, by reader; ``letters`` is for protocols that only choose a letter."""
+
+CALL_NAMES: dict[Kind, dict[str, str]] = {
+    "choice": {"robust": "letter", "marker": "marker_letter"},
+    "free": {"number": "robust"},
+    "math": {"robust": "boxed", "qwen": "boxed"},
+}
+"""The request for a reader, if it is not the one of the same name."""
 
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
 
@@ -244,6 +257,18 @@ def columns_in_templates(exam: ExamFile, args: DatasetArgs) -> frozenset[str]:
     )
 
 
+def _answer_line(exam: ExamFile, reader: str, call_name: str, *, letters: bool) -> str:
+    """Return the last line of a worked example: its answer in the form that prompts ask for."""
+    if letters or reader in ("exact", "regex"):
+        return "{answer}"
+    if call_name == "boxed":
+        return "\\boxed{{answer}}"
+    if call_name == "simple-evals":
+        return "Answer: {answer}"
+    marker = _marker_of(exam)
+    return f"{ANSWER_LINES[exam.language] if marker is None else f'{marker} '}{{answer}}"
+
+
 def choose_templates(
     exam: ExamFile,
     kind: Kind,
@@ -260,13 +285,15 @@ def choose_templates(
     have; `file` is the exam file.
     """
     form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
-    request = _closing_request(exam, kind, reader, letters=letters)
+    call_name = exam.grader or CALL_NAMES[kind].get(reader, reader)
+    request = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name]
+    request = request.replace("<marker>", _marker_of(exam) or "")
     question = args.prompt_template or exam.template or "\n\n".join(filter(None, (form, request)))
     exam_whole = None if args.prompt_template else exam.few_shot_template
     whole_template = (
         args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
     )
-    line = _answer_line(exam, reader, letters=letters)
+    line = _answer_line(exam, reader, call_name, letters=letters)
     shot = exam.shot_template or f"{form}\n\n{line}"
     explained = shot if letters else f"{form}\n\n{{explanation}}\n{line}"
     templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
@@ -277,24 +304,6 @@ def choose_templates(
 def _marker_of(exam: ExamFile) -> str | None:
     """Return the text before the answer that the exam's own reader looks for."""
     return exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
-
-
-def _closing_request(exam: ExamFile, kind: Kind, reader: str, *, letters: bool) -> str:
-    """Return the request for the form of the answer that the reader looks for."""
-    name = "robust" if reader == "number" else reader
-    if kind == "choice":
-        name = {"robust": "letter", "marker": "marker_letter"}.get(reader, name)
-    name = "letters" if letters else exam.grader or name
-    request = CLOSING_REQUESTS[exam.language][name]
-    return request.replace("<marker>", _marker_of(exam) or "")
-
-
-def _answer_line(exam: ExamFile, reader: str, *, letters: bool) -> str:
-    """Return the answer line of a worked example."""
-    if letters or reader in ("exact", "regex"):
-        return "{answer}"
-    marker = _marker_of(exam)
-    return (ANSWER_LINES[exam.language] if marker is None else f"{marker} ") + "{answer}"
 
 
 def _check_templates(
