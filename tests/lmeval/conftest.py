@@ -16,7 +16,7 @@ ENVIRONMENT = "KEJU_TEST_LM_EVAL"
 PRINT_PROMPTS = Path(__file__).with_name("print_prompts.py")
 
 Rows = Sequence[Mapping[str, Any]]
-LmEvalPrompts = Callable[[str, Mapping[str, Rows], int], list[str]]
+LmEvalPrompts = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +26,8 @@ def lm_eval_prompts() -> LmEvalPrompts:
     if not command:
         pytest.skip(f"{ENVIRONMENT} is not set: run 'make test-hf' to compare with lm-eval")
 
-    def prompts(config: str, splits: Mapping[str, Rows], count: int) -> list[str]:
-        request = json.dumps({"config": config, "splits": splits, "count": count})
+    def prompts(config: str, splits: Mapping[str, Rows], count: int, **more: Any) -> list[str]:
+        request = json.dumps({"config": config, "splits": splits, "count": count} | more)
         process = subprocess.run(
             [command, str(PRINT_PROMPTS)],
             input=request,

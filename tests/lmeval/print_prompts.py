@@ -1,10 +1,12 @@
 """Print the prompts of lm-eval's own package; it runs in the environment of that package.
 
 Standard input is a JSON object: ``config``, the path of a task below the package's folder of tasks;
-``splits``, the rows of each split; ``count``, the number of prompts. The output is a JSON list.
+``splits``, the rows of each split; ``count``, the number of prompts; ``shots`` if it
+differs from the task's own; the ``seed`` of its shuffle. The output is a JSON list.
 """
 
 import json
+import random
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -45,8 +47,11 @@ def main() -> None:
 
     task = LocalTask(config=config)
     task.set_fewshot_seed(FEW_SHOT_SEED)
-    documents = list(task.test_docs())[: request["count"]]
-    prompts = [task.fewshot_context(row, task.config.num_fewshot) for row in documents]
+    random.seed(request.get("seed"))  # after the shuffles of the task's own checks
+    questions = task.test_docs() if task.has_test_docs() else task.validation_docs()
+    documents = list(questions)[: request["count"]]
+    shots = request.get("shots", task.config.num_fewshot) or 0
+    prompts = [task.fewshot_context(row, shots) for row in documents]
     json.dump(prompts, sys.stdout)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -119,3 +120,57 @@ def test_aime24(tmp_path: Path, lm_eval_prompts: LmEvalPrompts) -> None:
     expected = lm_eval_prompts("aime/aime24.yaml", {"train": rows}, 30)
     exam, _ = prepare_exam("aime", {"local_path": str(tmp_path)}, protocol="lm-eval")
     assert prompt_texts(exam) == expected
+
+
+@pytest.mark.parametrize("shots", [0, 5])
+@pytest.mark.parametrize("subject", ["agronomy", "ancient_chinese"])
+def test_cmmlu(subject: str, shots: int, data_dir: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    splits = {}
+    for split in ("test", "dev"):
+        with (data_dir / "cmmlu" / split / f"{subject}.csv").open(encoding="utf-8") as file:
+            splits[split] = list(csv.DictReader(file))
+    config = f"cmmlu/cmmlu_{subject}.yaml"
+    expected = lm_eval_prompts(config, splits, COUNT, shots=shots)
+    args = {"subset_list": [subject], "few_shot_num": shots}
+    assert first_prompts("cmmlu", "lm-eval", data_dir, args) == expected
+
+
+def make_mmlu_row(number: int) -> dict[str, Any]:
+    """A row in the form of the hub's data set cais/mmlu."""
+    choices = [f"{number + step} metres" for step in range(4)]
+    question = f" How long is part {number}?\n" if number % 3 else f"Part {number} is\n\nlong"
+    return {"question": question, "choices": choices, "answer": number % 4, "subject": "anatomy"}
+
+
+@pytest.mark.parametrize("subject", ["anatomy", "us_foreign_policy"])
+def test_mmlu(subject: str, tmp_path: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    rows = [make_mmlu_row(number) for number in range(COUNT + 5)]
+    splits = {"test": rows[5:], "dev": rows[:5]}
+    for split, split_rows in splits.items():
+        file = tmp_path / "mmlu" / split / f"{subject}.jsonl"
+        file.parent.mkdir(parents=True)
+        file.write_text("".join(json.dumps(row) + "\n" for row in split_rows))
+    expected = lm_eval_prompts(f"mmlu/default/mmlu_{subject}.yaml", splits, COUNT, shots=5)
+    args = {"subset_list": [subject]}
+    assert first_prompts("mmlu", "lm-eval", tmp_path, args) == expected
+
+
+def test_gpqa_with_the_same_shuffle(tmp_path: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    rows = [
+        {
+            "Question": f"Question {number}?\nWith a second line.",
+            "Correct Answer": f" right {number} ",
+            "Incorrect Answer 1": f"first  {number} [title] x",
+            "Incorrect Answer 2": f"second {number}",
+            "Incorrect Answer 3": f"third {number}",
+        }
+        for number in range(COUNT)
+    ]
+    (tmp_path / "gpqa").mkdir()
+    with (tmp_path / "gpqa" / "gpqa_diamond.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    config = "gpqa/cot_zeroshot/gpqa_diamond_cot_zeroshot.yaml"
+    expected = lm_eval_prompts(config, {"train": rows}, COUNT, seed=42)
+    assert first_prompts("gpqa", "lm-eval", tmp_path, {}) == expected

@@ -241,8 +241,8 @@ _SIMPLE_EVALS_WORDS = tuple(
         r"答案\s*+:", r"答\s*+：", r"答\s*+:", r"答复\s*+：", r"答曰\s*+：", "الإجابة:", "الجواب:",
         "إجابة:", "الإجابة النهائية:", "الإجابة الصحيحة:", "الإجابة الصحيحة هي:", "الإجابة هي:",
         "الجواب النهائي:", r"Respuesta\s*+:", r"Risposta\s*+:", r"答え\s*+:", r"答え\s*+：",
-        r"回答\s*+:", r"回答\s*+：", r"解答\s*+:", r"Jawaban\s*+:", r"Réponse\s*+:", r"Resposta\s*+:",
-        r"Jibu\s*+:", r"Idahun\s*+:", r"Ìdáhùn\s*+:", r"Idáhùn\s*+:", r"Àmọ̀nà\s*+:", r"Àdáhùn\s*+:",
+        r"回答\s*+:", r"回答\s*+：", r"解答\s*+:", r"Jawaban\s*+:", r"Réponse\s*+:",
+        r"Resposta\s*+:", r"Jibu\s*+:", r"Idahun\s*+:", r"Ìdáhùn\s*+:", r"Idáhùn\s*+:", r"Àmọ̀nà\s*+:", r"Àdáhùn\s*+:",
         r"Ànúgọ\s*+:", r"Àṣàyàn\s*+:",
     )
 )  # fmt: skip
@@ -269,7 +269,7 @@ class SimpleEvalsChoiceReader(Reader):
         self._multilingual = multilingual
 
     def read(self, text: str, sample: Sample) -> Answer:
-        patterns = (_SIMPLE_EVALS,)
+        patterns: tuple[re.Pattern[str], ...] = (_SIMPLE_EVALS,)
         if self._multilingual:
             for formatting in _SIMPLE_EVALS_FORMATTING:
                 text = text.replace(formatting, "")

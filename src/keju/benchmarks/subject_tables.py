@@ -15,8 +15,6 @@ from keju.benchmarks.kit import (
     Questions,
     Setup,
     arrange,
-    count_rows,
-    make_count_warnings,
     read_text_field,
 )
 from keju.benchmarks.wording import Word, Wording, words
@@ -47,8 +45,7 @@ def make_questions(setup: Setup, titles: Mapping[str, str]) -> Questions:
     """Return the questions of the test split; `titles` are the subjects as prompts name them."""
     arranged = arrange(setup.benchmark.name, read_questions(setup, "test"), setup.subsets)
     arranged.subsets = [replace(s, title=titles[s.name]) for s in arranged.subsets]
-    counts = count_rows(arranged.subsets, setup.benchmark.rows)
-    return replace(arranged, warnings=make_count_warnings(counts))
+    return arranged
 
 
 def read_question(row: Mapping[str, Any], subject: str, where: str) -> Question:

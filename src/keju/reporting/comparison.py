@@ -11,12 +11,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from keju.files import whole_file
 from keju.messages import Language
 from keju.reporting import format as fmt
 from keju.reporting.diffing import diff_words
 from keju.reporting.format import Labels
-from keju.reporting.gallery import TextExcerpt, excerpt
+from keju.reporting.gallery import TextExcerpt, excerpt, is_private
 from keju.reporting.pages import HTML_LANG, BilingualLabels, make_environment
 from keju.reporting.pair_contexts import pairs_context
 from keju.reporting.pairs import answers
@@ -110,6 +112,8 @@ def _add_cases(pair_context: dict[str, Any], pair_texts: list[Any], labels: Labe
 def _reply_pieces(pair: Comparison) -> Iterator[tuple[ChangedQuestion, Any]]:
     """Yield the flips that have texts, with both replies in pieces."""
     for flip in pair.flips:
+        if is_private(pair.exam):
+            flip = replace(flip, question="", choices=())
         if flip.question or flip.base_reply or flip.arm_reply:
             replies = (
                 _join_excerpt(excerpt(text, TEXT)) for text in (flip.base_reply, flip.arm_reply)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from bisect import insort
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from keju.benchmarks import registry
 from keju.benchmarks.samples import hash_digest
 from keju.files import natural_key
 from keju.reporting.arms import transcript
@@ -165,7 +166,8 @@ def choose(
             failure_counts.setdefault((entry.name, row.name), sum(row.outcomes.values()) - number)
     failure_draw = _BucketSample(share_out(FAILURES_SHOWN, failure_counts))
     correct_draw = _BucketSample(share_out(SUCCESSES_SHOWN, correct_counts))
-    for sample, record in answers:
+    for known_sample, record in answers:
+        sample = None if is_private(record.bench) else known_sample
         key = (record.bench, record.id, record.epoch, record.arm)
         # If the question is not available, the id contains the subset: ``demo_word_sorting_3``.
         name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
@@ -188,6 +190,12 @@ def choose(
         sorted(failure_draw.select(FAILURES_SHOWN), key=order),
         sorted(correct_draw.select(SUCCESSES_SHOWN), key=order),
     )
+
+
+@cache
+def is_private(exam: str) -> bool:
+    """Return whether pages leave out the questions of an exam, because its authors ask for it."""
+    return exam in registry.BUILT_IN and registry.get(exam).private
 
 
 def share_out(total: int, demands: Mapping[Bucket, int]) -> dict[Bucket, int]:

@@ -16,7 +16,7 @@ from keju import messages
 from keju.answers.kinds import Text
 from keju.answers.robust import RobustReader
 from keju.benchmarks.base import Benchmark, Exam, Protocol, Scores, by_name, graded_values
-from keju.benchmarks.bbeh.readers import OfficialReader, matches_target
+from keju.benchmarks.bbeh.readers import BBEHOfficialReader, matches_target
 from keju.benchmarks.kit import Question, Setup
 from keju.benchmarks.wording import Wording, words
 from keju.errors import DataError
@@ -65,12 +65,12 @@ class BBEHExam(Exam):
 def read_examples(setup: Setup, name: str) -> Iterator[tuple[str, str]]:
     """Yield question and target of each row of a file, plain or gzipped."""
     plain_names = (name, name.rpartition("/")[2])
-    found = setup.folder.first_of(n + suffix for n in plain_names for suffix in ("", ".gz"))
-    if found is None:
+    file = setup.folder.first_of(n + suffix for n in plain_names for suffix in ("", ".gz"))
+    if file is None:
         raise DataError("bbeh.missing", name=name, path=setup.folder.path)
-    for number, row in enumerate(setup.folder.json(found)["examples"], 1):
+    for number, row in enumerate(setup.folder.json(file)["examples"], 1):
         if not isinstance(row.get("input"), str) or not isinstance(row.get("target"), str):
-            raise DataError("bbeh.row", where=f"{found}, row {number}")
+            raise DataError("bbeh.row", where=f"{file}, row {number}")
         yield row["input"], row["target"]
 
 
@@ -131,7 +131,7 @@ PROTOCOLS = by_name(
         shot_choices=(0,),
     ),
 )
-READERS = by_name(OfficialReader(), RobustReader(PublishedText(), strict=ANNOUNCEMENT))
+READERS = by_name(BBEHOfficialReader(), RobustReader(PublishedText(), strict=ANNOUNCEMENT))
 HUBS: Mapping[HubName, HubRepo] = {"huggingface": HubRepo("BBEH/bbeh", "main")}
 CHECKSUMS = Path(__file__).with_name("checksums.txt")
 

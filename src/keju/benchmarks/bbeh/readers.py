@@ -80,7 +80,7 @@ def matches_target(value: str, target: str) -> bool:
     return is_equal(normalise_prediction(value), normalise_target(target))
 
 
-class OfficialReader(Reader):
+class BBEHOfficialReader(Reader):
     """The authors' rule. Without an announcement the whole reply is the answer."""
 
     name = "official"

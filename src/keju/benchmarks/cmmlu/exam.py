@@ -11,7 +11,7 @@ from keju.answers.chinese_reader import ChineseReader
 from keju.answers.reader import CHINESE as EVALSCOPE_CHINESE
 from keju.answers.reader import EvalScopeChoiceReader, LabelReader
 from keju.benchmarks.base import Benchmark, Mean, Protocol, ToolTask, by_name
-from keju.benchmarks.cmmlu.readers import OfficialReader
+from keju.benchmarks.cmmlu.readers import CMMLUOfficialReader
 from keju.benchmarks.metadata import read_facts
 from keju.benchmarks.subject_tables import (
     STRIPPED,
@@ -27,7 +27,7 @@ MAX_SHOTS = 5
 AVERAGE = "average"
 
 
-class Subject(msgspec.Struct, frozen=True):
+class CMMLUSubject(msgspec.Struct, frozen=True):
     """One subject: its file name, its Chinese name, its categories and the rows of its test."""
 
     name: str
@@ -40,7 +40,7 @@ class Subject(msgspec.Struct, frozen=True):
 class CMMLUFacts(msgspec.Struct):
     """The content of ``facts.json``."""
 
-    subjects: list[Subject]
+    subjects: list[CMMLUSubject]
 
 
 SUBJECTS = {subject.name: subject for subject in read_facts(__file__, CMMLUFacts).subjects}
@@ -89,7 +89,8 @@ CMMLU = Benchmark(
             "huggingface": HubRepo("haonan-li/cmmlu", "main"),
             "modelscope": HubRepo("opencompass/cmmlu", "master"),
         },
-        rows={f"test/{subject.name}": subject.rows for subject in SUBJECTS.values()},
+        rows={f"test/{s.name}": s.rows for s in SUBJECTS.values()}
+        | {f"dev/{name}": MAX_SHOTS for name in SUBJECTS},
         checksums=Path(__file__).with_name("checksums.txt"),
     ),
     rows={subject.name: subject.rows for subject in SUBJECTS.values()},
@@ -100,7 +101,7 @@ CMMLU = Benchmark(
     questions=lambda setup: make_questions(setup, TITLES),
     examples=lambda setup: read_questions(setup, "dev"),
     readers=by_name(
-        OfficialReader(),
+        CMMLUOfficialReader(),
         LabelReader("lm-eval"),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         ChineseReader(continues=True, base=True),
@@ -144,7 +145,7 @@ CMMLU = Benchmark(
             shot_choices=range(MAX_SHOTS + 1),
             readers=by_name(
                 EvalScopeChoiceReader(EVALSCOPE_CHINESE),
-                OfficialReader(),
+                CMMLUOfficialReader(),
                 LabelReader("lm-eval"),
                 ChineseReader(),
             ),

@@ -38,20 +38,20 @@ def find_announced(text: str) -> str | None:
     """Return the first letter that follows ``答案为`` on its line."""
     start = 0
     while match := _ANNOUNCED.search(text, start):
-        found = _LETTER_OR_END.search(text, match.end())
-        if found is None:
+        letter = _LETTER_OR_END.search(text, match.end())
+        if letter is None:
             return None
-        if found[0] != "\n":
-            return found[0]
-        start = found.end()
+        if letter[0] != "\n":
+            return letter[0]
+        start = letter.end()
     return None
 
 
 def find_confirmed(text: str, word: str) -> str | None:
     """Return the last letter before the first `word` that a letter precedes on its line."""
     for line in text.split("\n"):
-        first = re.search(r"[ABCD]", line)  # `B` in `B项说法正确`
-        end = line.find(word, first.end()) if first else -1
+        first_letter = re.search(r"[ABCD]", line)  # `B` in `B项说法正确`
+        end = line.find(word, first_letter.end()) if first_letter else -1
         if end >= 0:
             return next(letter for letter in reversed(line[:end]) if letter in "ABCD")
     return None
@@ -63,7 +63,7 @@ def find_only_letter(text: str) -> str | None:
     return letters[0] if len(letters) == 1 else None
 
 
-class OfficialReader(Reader):
+class CMMLUOfficialReader(Reader):
     """The authors' rule: the first character if it is a letter, else their patterns in order.
 
     Where nothing matches the authors draw a letter at random; here the reply has no answer.

@@ -120,7 +120,7 @@ def make_sample(
     variant: str, row: int, repeat: int, text: str, options: Options, order: Order
 ) -> Sample:
     """Return a question with its options in `order`; its repeats share a group."""
-    shown = tuple(options[place] for place in order)
+    permuted_options = tuple(options[place] for place in order)
     base_id = f"gpqa_{variant}_{row}"
     return Sample(
         id=f"{base_id}_r{repeat}" if repeat else base_id,
@@ -128,8 +128,8 @@ def make_sample(
         index=row + repeat * ROWS[variant],
         text=text,
         # Two options may be equal. As published, the first of them is the right one.
-        target=LABELS[shown.index(options[0])],
-        choices=shown,
+        target=LABELS[permuted_options.index(options[0])],
+        choices=permuted_options,
         order=order,
         group=base_id,
         metadata={"row": row, "repeat": repeat},

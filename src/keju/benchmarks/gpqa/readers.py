@@ -73,5 +73,6 @@ def find_last_option(text: str, sample: Sample) -> str | None:
     }
     # Longer options first: an option may begin another one.
     choices = sorted(labels, key=len, reverse=True)
-    found = re.findall("|".join(map(re.escape, choices)), plain)
-    return labels[found[-1].strip()] if found and found[-1].strip() in labels else None
+    occurrences = re.findall("|".join(map(re.escape, choices)), plain)
+    last_choice = occurrences[-1].strip() if occurrences else ""
+    return labels.get(last_choice)

@@ -38,7 +38,7 @@ CATEGORY_TITLES: dict[str, str] = {
 MAX_SHOTS = 5
 
 
-class Subject(msgspec.Struct, frozen=True):
+class MMLUSubject(msgspec.Struct, frozen=True):
     """One subject: its name, its category and the rows of its test split."""
 
     name: str
@@ -49,7 +49,7 @@ class Subject(msgspec.Struct, frozen=True):
 class MMLUFacts(msgspec.Struct):
     """The content of ``facts.json``."""
 
-    subjects: list[Subject]
+    subjects: list[MMLUSubject]
 
 
 SUBJECTS = {subject.name: subject for subject in read_facts(__file__, MMLUFacts).subjects}
@@ -63,14 +63,17 @@ def _mean(name: str, title: str, subjects: list[str], *, group: bool = False) ->
     return Mean(name, title, tuple((subject,) for subject in subjects), group)
 
 
+def _subjects_in(category: Category) -> list[str]:
+    return [subject.name for subject in SUBJECTS.values() if subject.category == category]
+
+
 AVERAGES = (
     _mean("macro_accuracy", "mean over subjects", list(SUBJECTS)),
     *(
-        _mean(name, CATEGORY_TITLES[name], [s.name for s in SUBJECTS.values() if s.category == name],
-              group=True)
+        _mean(name, CATEGORY_TITLES[name], _subjects_in(name), group=True)
         for name in get_args(Category)
     ),
-)  # fmt: skip
+)
 
 LM_EVAL = label_wording(
     "{question}\n{choices}\nAnswer:",
@@ -98,12 +101,15 @@ MMLU = Benchmark(
             "huggingface": HubRepo("cais/mmlu", "main"),
             "modelscope": HubRepo("cais/mmlu", "master"),
         },
-        rows={f"test/{subject.name}": subject.rows for subject in SUBJECTS.values()},
+        rows={f"test/{s.name}": s.rows for s in SUBJECTS.values()}
+        | {f"dev/{name}": MAX_SHOTS for name in SUBJECTS},
     ),
     rows={subject.name: subject.rows for subject in SUBJECTS.values()},
     subset_names=tuple(SUBJECTS),
     subset_aliases={title: name for name, title in TITLES.items()},
-    subset_about={s.name: f"{TITLES[s.name]} ({CATEGORY_TITLES[s.category]})" for s in SUBJECTS.values()},
+    subset_about={
+        s.name: f"{TITLES[s.name]} ({CATEGORY_TITLES[s.category]})" for s in SUBJECTS.values()
+    },
     averages=AVERAGES,
     questions=lambda setup: make_questions(setup, TITLES),
     examples=lambda setup: read_questions(setup, "dev"),
@@ -113,9 +119,7 @@ MMLU = Benchmark(
         EvalScopeChoiceReader(),
         RobustReader(Choice(), strict=ANSWER_COLON),
     ),
-    tool_tasks=(
-        ToolTask(tool="lm-eval", name=r"mmlu_(.+)", protocol="lm-eval", shots=MAX_SHOTS),
-    ),
+    tool_tasks=(ToolTask(tool="lm-eval", name=r"mmlu_(.+)", protocol="lm-eval", shots=MAX_SHOTS),),
     protocols=by_name(
         Protocol(
             name="lm-eval",
