@@ -114,7 +114,8 @@ def _endpoint(data_dir: str) -> Iterator[str]:
         )
         for mode in MODES
     ]
-    with FaultyEndpoint(Plan(answers=StandInModels(exams))) as endpoint:
+    models = StandInModels(exams)
+    with FaultyEndpoint(Plan(answers=models, tokens=models.tokens)) as endpoint:
         yield endpoint.url
 
 

@@ -83,7 +83,8 @@ def render_summary(
     if is_next_shown:
         _print_place(screen, results, place)
         following = [*_next_steps(screen.labels, results, place), *steps]
-        screen.next_steps(following, most_lines=2 if len(exams) == 1 else 1)
+        is_table = len(exams) > 1 and not results.comparisons
+        screen.next_steps(following, most_lines=1 if is_table else 2)
     screen.flush()
 
 
