@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -39,7 +39,10 @@ from keju.benchmarks.wording import PromptMaker
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.sources.folder import DataFolder
-from keju.types import Sample
+from keju.types import Reading, Reply, Sample
+
+if TYPE_CHECKING:
+    from keju.benchmarks.programs import ProgramTests
 
 TEXT, LETTERS = "text", "letters"
 UNSETTLED = (
@@ -65,7 +68,7 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, single_file)
-    kind = exam.kind or _guess_kind(files, tables, exam)
+    kind = exam.kind or ("free" if exam.grader else _guess_kind(files, tables, exam))
     try:
         reader, readers = make_readers(exam, kind)
     except ConfigError as error:
@@ -79,7 +82,15 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         protocols=protocols,
         readers=readers,
         make=custom.make,
+        programs=_program_tests if exam.grader else None,
     )
+
+
+def _program_tests(sample: Sample) -> ProgramTests:
+    """Return the tests of a row of an exam whose answers are programs."""
+    from keju.benchmarks.custom.programs import make_tests
+
+    return make_tests(sample)
 
 
 def _guess_kind(files: DataFolder, tables: data.ExamFiles, exam: ExamFile) -> Kind:
@@ -133,6 +144,12 @@ class CustomExam(Exam):
                 if sample.index == index:
                     return sample.id
         return super().locate(row)
+
+    def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
+        """Read and score one reply. A program needs tests and not a right answer."""
+        if self.programs is not None and not sample.target:
+            sample = msgspec.structs.replace(sample, target=sample.text)
+        return super().grade(reply, sample, reader)
 
 
 def _choose_secondary_reader(reader: str, numeric: bool) -> str:
@@ -241,6 +258,8 @@ class CustomBenchmark:
         shots = self._choose_shots(files, args, bank, names, seed)
         bank.checks.check_shots(chain.from_iterable(shots.values()), bank.samples)
         faults = tuple(bank.checks.notices())
+        if self.exam.grader:
+            self._check_test_columns(bank)
         self._refuse_templates(args, has_shots=any(shots.values()))
         protocol = self.protocols[args.protocol or TEXT]
         system, rule = args.system_prompt, self.exam.reader
@@ -269,6 +288,7 @@ class CustomBenchmark:
             warnings=faults,
             settings={
                 "kind": self.kind,
+                **({"grader": self.exam.grader} if self.exam.grader else {}),
                 "language": self.exam.language,
                 "reader": rule.model_dump() if isinstance(rule, ReaderRule) else rule,
                 "few_shot_random": args.few_shot_random,
@@ -278,6 +298,13 @@ class CustomBenchmark:
             }
             | ({"system_prompt": system} if system else {}),
         )
+
+    def _check_test_columns(self, bank: data.QuestionBank) -> None:
+        """Raise DataError if a row lacks the tests of its program."""
+        for part in bank.parts.values():
+            for column in ("tests", "entry_point"):
+                if column not in part.columns:
+                    raise DataError("custom.no_test_column", name=self.name, column=column)
 
     def _refuse_templates(self, args: DatasetArgs, *, has_shots: bool) -> None:
         """Raise ConfigError for templates without effect."""

@@ -83,6 +83,9 @@ class ExamFile(BaseModel):
     few_shot_template: Text | None = None
     """The whole prompt with worked examples, ``{examples}``."""
     system_prompt: str | None = None
+    grader: Literal["python"] | None = None
+    """``python`` runs each answer as a program against the columns ``tests`` and ``entry_point``.
+    """
     reader: ReaderName | ReaderRule | None = None
     """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts."""
     language: Language = "en"
@@ -170,6 +173,7 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "marker_letter": "Think it through, then end with a line '<marker>' followed by one of "
         "{letters}.",
         "regex": "",
+        "python": "Write a Python program that defines `{entry_point}`, in one code block.",
     },
     "zh": {
         "letter": "请先思考，最后一行写“答案：X”，X 是 {letters} 之一。",
@@ -179,6 +183,7 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "marker": "请先思考，最后一行写“<marker>”，后面只写答案。",
         "marker_letter": "请先思考，最后一行写“<marker>”，后面写 {letters} 之一。",
         "regex": "",
+        "python": "请编写定义 `{entry_point}` 的 Python 程序，放在一个代码块里。",
     },
 }
 """The request to the model, by reader; ``letters`` is for protocols that only choose a letter."""
@@ -259,6 +264,7 @@ def choose_templates(
     call_name = "robust" if reader == "number" else reader
     if kind == "choice":
         call_name = {"robust": "letter", "marker": "marker_letter"}.get(reader, call_name)
+    call_name = exam.grader or call_name
     call = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name].replace(
         "<marker>", marker or ""
     )

@@ -75,6 +75,10 @@ class FreeTextReader(RobustReader):
 
 def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
+    if exam.grader is not None:
+        from keju.benchmarks.custom.programs import make_program_readers
+
+        return make_program_readers(exam)
     strict, rule = MARKERS[exam.language], exam.reader
     options = Choice()
     readers: list[Reader]
