@@ -225,7 +225,7 @@ class CustomBenchmark:
 
     def _with_kind(self, kind: Kind, args: DatasetArgs) -> CustomBenchmark:
         """Return this benchmark for questions of this kind, with its readers and protocols."""
-        if args.shuffle_choices and kind == "free":
+        if args.shuffle_choices and kind in ("free", "math"):
             raise ConfigError("custom.shuffle_choices")
         if kind == self.kind:
             return self
@@ -282,7 +282,9 @@ class CustomBenchmark:
             hints=(
                 *reading_notices(self.name, self.exam, bank),
                 *_repeat_notices(self.name, bank),
-                *_mixed_answer_notices(self.name, protocol.reader, parts),
+                *_mixed_answer_notices(
+                    self.name, protocol.reader, () if self.kind == "math" else parts
+                ),
                 *faults,
             ),
             warnings=faults,
@@ -333,7 +335,9 @@ class CustomBenchmark:
         templates_by_kind: dict[str, dict[str, Any]] = {}
         by_kind: dict[Kind, list[str]] = {}
         for name in names:
-            by_kind.setdefault("choice" if bank.parts[name].choices else "free", []).append(name)
+            free_kind: Kind = "math" if self.kind == "math" else "free"
+            kind_of_part = "choice" if bank.parts[name].choices else free_kind
+            by_kind.setdefault(kind_of_part, []).append(name)
         for kind, kind_names in by_kind.items():
             templates = choose_templates(
                 self.exam,
@@ -366,24 +370,14 @@ class CustomBenchmark:
             count = self.exam.few_shot
         if count and file is None:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
-        pool: list[Sample] = []
-        if file and count != 0:
-            template_columns = columns_in_templates(self.exam, args)
-            pool = data.read_shots(files, file, self.exam, template_columns)
-            if self.kind != "mixed" and {bool(shot.choices) for shot in pool} - {
-                self.kind == "choice"
-            }:
-                raise DataError("custom.shot_kind", where=self.folder / file)
+        pool = self._read_pool(files, args) if count != 0 else []
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
-        shots: dict[str, list[Sample]] = {}
+        shots: dict[str, list[Sample]] = {name: [] for name in subsets}
         for has_options in (True, False):
             kind_subsets = [n for n in subsets if bool(bank.parts[n].choices) == has_options]
             kind_pool = [shot for shot in pool if bool(shot.choices) == has_options]
-            if not kind_subsets:
-                continue
-            if not kind_pool:
-                shots |= {name: [] for name in kind_subsets}
+            if not kind_subsets or not kind_pool:
                 continue
             chosen = choose_shots(
                 self.name,
@@ -397,7 +391,18 @@ class CustomBenchmark:
                 name: [msgspec.structs.replace(shot, subset=name) for shot in subset_shots]
                 for name, subset_shots in chosen.items()
             }
-        return {name: shots[name] for name in subsets}
+        return shots
+
+    def _read_pool(self, files: DataFolder, args: DatasetArgs) -> list[Sample]:
+        """Return all worked examples; DataError if they are of another kind than the questions."""
+        file = self.tables.shots
+        if not file:
+            return []
+        pool = data.read_shots(files, file, self.exam, columns_in_templates(self.exam, args))
+        have_options = {bool(shot.choices) for shot in pool}
+        if self.kind != "mixed" and have_options - {self.kind == "choice"}:
+            raise DataError("custom.shot_kind", where=self.folder / file)
+        return pool
 
 
 def _with_subset(shot: Sample, subsets: Sequence[str]) -> Sample:
