@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
