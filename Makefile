@@ -58,8 +58,8 @@ $(AXE): Makefile
 		&& touch $@ || echo "axe-core is not to be had: its tests are skipped"
 
 demo: $(VENV)/.demo
-	$(BIN)/keju eval --config examples/demo.yaml
-	@echo "keju is in $(BIN); to call it by its name: . $(BIN)/activate"
+	@$(BIN)/keju eval --config examples/demo.yaml
+	@echo " To type keju: . $(BIN)/activate"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check
@@ -125,7 +125,7 @@ test-ray: $(VENV)/.dev $(BRIDGES)/ray/.done
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m tools.docs
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +28,7 @@ from keju.errors import (
     Notice,
     RunIncomplete,
     TranslatableText,
+    UsageError,
     WriteError,
     join_hints,
 )
@@ -47,6 +48,7 @@ from keju.runs.run import (
     GRADES,
     RESULTS,
     Run,
+    RunFolder,
     command_name,
     damage_notices,
     find_run,
@@ -55,6 +57,7 @@ from keju.runs.run import (
     refuse_unknown_run,
     write_grades,
 )
+from keju.runs.run_ids import find_unfinished
 from keju.runs.throughput import SessionThroughput, find_earlier_pace
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import collect_hints, describe_exams
@@ -62,7 +65,7 @@ from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread
 
 if TYPE_CHECKING:
     from keju.engine.queue import StoppingRule
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
 
@@ -110,6 +113,31 @@ def run_exams(
     stay valid.
     """
     display = display or Display()
+    excluded: set[str] = set()
+    while (name := _find_unfinished(config, excluded)) is not None:
+        try:
+            continued = config.model_copy(update={"run_id": name})
+            display.note(Notice("run_continues", {"run": name}).message)
+            return _run_watched(continued, display, report=report)
+        except UsageError as error:
+            if error.code not in NOT_CONTINUED:
+                raise
+            excluded.add(name)
+    return _run_watched(config, display, report=report)
+
+
+NOT_CONTINUED = ("run_in_use", "run_is_another", "run_would_lose", "run_made_with_other")
+"""Why an unfinished run cannot be continued; then the next id is taken."""
+
+
+def _find_unfinished(config: TaskConfig, excluded: Collection[str] = ()) -> str | None:
+    """Return the unfinished run that the same command began; None if the user named the run."""
+    if config.run_id is not None or config.resume:
+        return None
+    return find_unfinished(select_failed(config), excluded)
+
+
+def _run_watched(config: TaskConfig, display: Display, *, report: bool) -> FinishedTask:
     with watch_runs(config, display):
         return _notify_watcher(_run_exams(config, display, report=report))
 
@@ -136,82 +164,143 @@ def _notify_watcher(finished: FinishedTask) -> FinishedTask:
 
 
 def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> FinishedTask:
-    config, stored = _resume_config(select_failed(config))
+    task = _prepare(select_failed(config), display)
+    config = task.config
+    cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
+    place = make_run_folder(config)
+    try:
+        for notice in _notices_before(task, place):
+            display.note(notice.message)
+        with Journal(place.path) as journal:
+            session = _Session(task, journal, place.path, display)
+            stop = _run_stage(partial(session.ask, cache))
+            stop = session.grade(stop) or find_shortfall(task.jobs, config.error_limit)
+            results = session.summarise(stop)
+            save_stop = _run_stage(partial(session.save, results, stop, report=report))
+            stop = stop or save_stop
+    except KejuError as error:
+        place.undo()
+        raise (error.incomplete() if isinstance(error, WriteError) else error) from None
+    return FinishedTask(results, place.path, resume_command(config, place.path, stop), stop)
+
+
+class _Task(NamedTuple):
+    """The exams, the model and the judge of a task, ready to be asked."""
+
+    config: TaskConfig
+    stored: Manifest | None
+    """The manifest of the run to resume."""
+    jobs: list[Job]
+    model: Model
+    stage: GradingStage | None
+    earlier_judge: JudgeConfig | None
+    """The judge that graded the stored run and is not asked again: its verdicts stay valid."""
+    notices: list[Notice]
+
+    @property
+    def asked_stage(self) -> GradingStage | None:
+        """The judge's stage if a judge grades the replies of this session."""
+        return self.stage if self.earlier_judge is None else None
+
+
+def _prepare(config: TaskConfig, display: Display | None = None) -> _Task:
+    """Prepare the exams, the model and the judge. Raise errors before anything is written."""
+    config, stored = _resume_config(config)
     jobs, earlier = make_jobs(config), _find_earlier_judge(stored, config)
     judged_config = config.model_copy(update={"judge": earlier})
-    asks_judge = earlier is None or any(job.exam.judge for job in jobs)
-    if not asks_judge:
+    if any(job.exam.judge for job in jobs):  # the exam brings its own judge
+        earlier = None
+    elif earlier is not None:
         jobs = make_jobs(judged_config)
     model = _make_task_model(config, display)
     _check_executor(config, jobs)
-    idle_notices = _refuse_idle_settings(config, jobs, is_resumed=stored is not None)
-    stage = make_judge_stage(config if asks_judge else judged_config, jobs)
-    if stage is not None and asks_judge:
+    notices = _refuse_idle_settings(config, jobs, is_resumed=stored is not None)
+    stage = make_judge_stage(config if earlier is None else judged_config, jobs)
+    if stage is not None and earlier is None:
         stage.check()
-    cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
-    run_place = make_run_folder(config)
-    folder = run_place.path
+    return _Task(config, stored, jobs, model, stage, earlier, [*collect_hints(jobs), *notices])
 
-    def say(notice: Notice) -> None:
-        display.note(notice.message)
 
-    if model.server is not None:
-        model.server.folder = folder
-    if run_place.replaced is not None:
-        say(Notice("run_replaced", {"aside": run_place.replaced}))
-    try:
-        for notice in (*collect_hints(jobs), *idle_notices, *_equip(config, jobs, folder)):
-            say(notice)
-        with Journal(folder) as journal:
-            grader = None if asks_judge else earlier
-            manifest = ManifestFile(folder, config, describe_exams(jobs), graded_by=grader)
-            run, requests = Run(folder), ExamRequests(jobs)
-            manifest.manifest.stopped = msgspec.UNSET  # until a session ends
-            rule = _make_stopping_rule(
-                config, jobs, manifest.manifest, stage if asks_judge else None
-            )
-            notices, damaged = _version_notices(manifest), 0
+def _notices_before(task: _Task, place: RunFolder) -> Iterator[Notice]:
+    """Give the model's server and the jobs that act their folder. Yield notices."""
+    if task.model.server is not None:
+        task.model.server.folder = place.path
+    if place.replaced is not None:
+        yield Notice("run_replaced", {"aside": place.replaced})
+    yield from task.notices
+    yield from _equip(task.config, task.jobs, place.path)
 
-            def ask() -> KejuError | None:
-                nonlocal damaged
-                recalled = _recall_replies(manifest, requests, journal.path, say)
-                damaged = recalled.damaged
-                if cache is not None:
-                    copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
-                if (
-                    stage is not None
-                    and asks_judge
-                    and recalled.count < sum(job.units for job in jobs)
-                ):
-                    stage.preflight()
-                return run_session(
-                    config, jobs, model, journal, manifest, recalled, display, rule=rule
-                )
 
-            def save() -> None:
-                journal.check()
-                stopped = {job.exam.benchmark: job.stopping for job in jobs if job.stopping}
-                manifest.manifest.stopped = stopped or msgspec.UNSET
-                write_grades(folder, stage.grades if stage is not None else ())
-                manifest.finish(complete=stop is None)
-                write_outputs(run, results, requests, config.language, report=report)
+class _Session:
+    """The stages of a task with an open journal: ask, grade, summarise, save."""
 
-            stop = _run_stage(ask)
-            if stage is not None:
-                log = manifest if stop is None and asks_judge else None
-                judge_stop = _run_stage(partial(stage.grade, folder, log, display=display))
-                stop = stop or judge_stop
-            if earlier is not None and not asks_judge:
-                notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
-            notices[:0] = damage_notices(damaged, count_missing(jobs))
-            stop = stop or find_shortfall(jobs, config.error_limit)
-            results = build_results(jobs, manifest, stop, stage, notices)
-            save_stop = _run_stage(save)
-            stop = stop or save_stop
-    except KejuError as error:
-        run_place.undo()
-        raise (error.incomplete() if isinstance(error, WriteError) else error) from None
-    return FinishedTask(results, folder, resume_command(config, folder, stop), stop)
+    def __init__(self, task: _Task, journal: Journal, folder: Path, display: Display) -> None:
+        self.task = task
+        self.journal = journal
+        self.folder = folder
+        self.display = display
+        exams = describe_exams(task.jobs)
+        self.manifest = ManifestFile(folder, task.config, exams, graded_by=task.earlier_judge)
+        self.manifest.manifest.stopped = msgspec.UNSET  # until a session ends
+        self.run = Run(folder)
+        self.requests = ExamRequests(task.jobs)
+        self.rule = _make_stopping_rule(
+            task.config, task.jobs, self.manifest.manifest, task.asked_stage
+        )
+        self.notices = _version_notices(self.manifest)
+        self.damaged = 0
+        """Lines of the journal that cannot be read."""
+
+    def ask(self, cache: Path | None) -> KejuError | None:
+        """Ask the model what the journal and the cache do not answer."""
+        task, manifest, journal = self.task, self.manifest, self.journal
+        recalled = _recall_replies(
+            manifest, self.requests, journal.path, lambda notice: self.display.note(notice.message)
+        )
+        self.damaged = recalled.damaged
+        if cache is not None:
+            copy_cached(self.requests, recalled, cache, journal, ask_again=manifest.ask_again)
+        is_incomplete = recalled.count < sum(job.units for job in task.jobs)
+        if task.asked_stage is not None and is_incomplete:
+            task.asked_stage.preflight()
+        return run_session(
+            task.config,
+            task.jobs,
+            task.model,
+            journal,
+            manifest,
+            recalled,
+            self.display,
+            rule=self.rule,
+        )
+
+    def grade(self, stop: KejuError | None) -> KejuError | None:
+        """Let the judge grade the replies. Return the first error that stopped a stage."""
+        stage, is_complete = self.task.stage, stop is None
+        if stage is None:
+            return stop
+        log = self.manifest if is_complete and self.task.asked_stage is not None else None
+        grade = partial(stage.grade, self.folder, log, runs_programs=is_complete)
+        judge_stop = _run_stage(partial(grade, display=self.display))
+        return stop or judge_stop
+
+    def summarise(self, stop: KejuError | None) -> Results:
+        """Return the results of all replies, with the notices about them."""
+        task = self.task
+        if task.earlier_judge is not None:
+            self.notices.append(Notice("judge_not_asked", {"judge": task.earlier_judge.model}))
+        damage = damage_notices(self.damaged, count_missing(task.jobs))
+        return build_results(task.jobs, self.manifest, stop, task.stage, [*damage, *self.notices])
+
+    def save(self, results: Results, stop: KejuError | None, *, report: bool) -> None:
+        """Write the grades, the manifest, the results and the report."""
+        task = self.task
+        self.journal.check()
+        stopped = {job.exam.benchmark: job.stopping for job in task.jobs if job.stopping}
+        self.manifest.manifest.stopped = stopped or msgspec.UNSET
+        write_grades(self.folder, task.stage.grades if task.stage is not None else ())
+        self.manifest.finish(complete=stop is None)
+        write_outputs(self.run, results, self.requests, task.config.language, report=report)
 
 
 def _run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
@@ -267,26 +356,22 @@ class DryRun(NamedTuple):
 def make_dry_run(config: TaskConfig) -> DryRun:
     """Prepare a task as `run_exams` does, and raise the same errors."""
     config = select_failed(config)
+    if (name := _find_unfinished(config)) is not None:
+        config = config.model_copy(update={"run_id": name})
     refuse_unknown_run(config)
-    config, stored = _resume_config(config)
-    jobs = make_jobs(config)
-    model = _make_task_model(config)
-    _check_executor(config, jobs)
-    idle_notices = _refuse_idle_settings(config, jobs, is_resumed=stored is not None)
+    task = _prepare(config)
+    config, stored, jobs, model = task.config, task.stored, task.jobs, task.model
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
-    stage = make_judge_stage(config, jobs)
-    if stage is not None:
-        stage.check()
-    notices = [*collect_hints(jobs), *idle_notices]
+    notices = list(task.notices)
     if config.stops_early:
         notices.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):
         notices.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
     folder = Path(config.work_dir, stored.run if stored is not None else "")
     file = ManifestFile(folder, config, describe_exams(jobs))
-    _make_stopping_rule(config, jobs, file.manifest, stage)
+    _make_stopping_rule(config, jobs, file.manifest, task.asked_stage)
     in_flight = config.at_once if config.endpoints else ChannelLimits.of(config, model).concurrency
     pace = find_earlier_pace(config, describe_exams(jobs), in_flight)
     reused = 0
@@ -355,7 +440,7 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 
 def _make_stopping_rule(
-    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
+    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
 ) -> StoppingRule | None:
     """Return the stopping rule of the task, or None."""
     if not config.stops_early:

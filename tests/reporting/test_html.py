@@ -130,13 +130,13 @@ def test_a_time_is_shown_as_a_clock_does_and_kept_exact_for_programs(
 def test_the_number_its_interval_and_what_it_is(tmp_path: Path) -> None:
     _, parsed = page(tmp_path, [])
     for words in (
-        "51.20 % mean of 27 subsets 95 % interval 38.00–64.00",
+        "51.2 % ± 13.0 mean of 27 subsets 95 % interval 38.0–64.0 · guessing gives 31.0 %",
         "9 clusters, design effect 1.50; partial",
         "27 correct · 24 incorrect · 3 unparsed",
         "45.00 % to 55.00 %",
         "3 of 60 replies (5.0%) hold no answer",
         "human average",
-        "Chance 31.01 %",
+        "Chance 31.0 %",
     ):
         assert words in parsed.text
     assert "No stored answers were given" in parsed.text
@@ -149,7 +149,7 @@ def test_bars_are_drawn_with_interval_chance_and_reference(tmp_path: Path) -> No
     assert 'x1="29.93%" x2="70.07%"' in rows
     assert '<line class="chance" x1="50.00%"' in rows
     assert '<line class="reference-0" x1="76.70%"' in rows
-    empty = source[source.index(">logical_deduction_seven_objects<") :]
+    empty = source[source.index(">logical_<wbr>deduction_<wbr>seven_<wbr>objects<") :]
     assert 'class="bar"' not in empty[: empty.index("</tr>")]
 
 
@@ -161,8 +161,8 @@ def test_failures_come_before_successes_with_what_was_read(tmp_path: Path) -> No
         "Question number 2 of snarks?",
         "A. the first option ✓",
         "B. the second option ✗",
-        "Read (B) (reader paper, another wording of the marker)",
-        "Target (A)",
+        "Model's answer (B) (reader paper, another wording of the marker)",
+        "Right answer (A)",
         "So the answer is (B).",
         "Error: timeout no answer within 600 s",
     ):
@@ -205,7 +205,7 @@ def test_long_replies_are_folded_and_subsets_lead_to_their_failures(tmp_path: Pa
     source, parsed = page(tmp_path, cases)
     assert "Reply (1,500 characters)" in parsed.text
     assert source.count('<details><summary><span lang="en">Reply') == 1
-    links = dict(re.findall(r'<tr><td><a href="#(failed-\d+)">(.*?)</a>', source))
+    links = dict(re.findall(r'<td class="title"><a href="#(failed-\d+)">(.*?)</a>', source))
     assert [*links.values()] == ["snarks", "高等数学"]
     for anchor, subset in links.items():
         before = source.partition(f'<div id="{anchor}">')[0]  # it is opened by the link
@@ -284,8 +284,8 @@ def test_the_chinese_page_speaks_chinese(tmp_path: Path) -> None:
     noticed_entry = entry(notices=[{"code": "unread_replies", "values": values}])
     source, parsed = page(tmp_path, records, document(noticed_entry, complete=False), language="zh")
     assert parsed.language == "zh-CN"
-    for words in ("准确率，按子集平均（宏平均）", "95 % 置信区间", "结果分类", "未读出答案", "各子集",
-                  "未答对的题", "答对的题", "标准答案", "推理过程", "决定这些数字的设置", "人类平均",
+    for words in ("准确率，按子集平均（宏平均）", "95 % 置信区间", "未读出答案", "各子集",
+                  "未答对的题", "答对的题", "正确答案", "推理过程", "决定这些数字的设置", "人类平均",
                   "60 个回复中有 3 个（5.00 %）读不出答案", "运行尚未完成"):  # fmt: skip
         assert words in parsed.text
     page_text = parsed.text
@@ -304,14 +304,14 @@ def test_readers_that_disagree_are_listed(tmp_path: Path) -> None:
     _, parsed = page(tmp_path, [], results)
     assert "20 of 30 disagreements" in parsed.text
     assert "keju score tuesday --reader paper,robust --json" in parsed.text
-    assert "Id Target paper robust bbh_snarks_0 (A) unparsed (A) correct" in parsed.text
+    assert "Id Right answer paper robust bbh_ snarks_ 0 (A) unparsed (A) correct" in parsed.text
 
 
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", ("errors: 5 server (HTTP 500: <boom>)", "By category", "Category", "RNA-seq 8 25.00 %")),
-        ("zh", ("出错原因：服务器出错 5 个（HTTP 500: <boom>）", "按类别", "RNA-seq 8 25.00 %")),
+        ("en", ("errors: 5 server (HTTP 500: <boom>)", "By category", "Category", "RNA-seq 25.0 % – 8")),
+        ("zh", ("出错原因：服务器出错 5 个（HTTP 500: <boom>）", "按类别", "RNA-seq 25.0 % – 8")),
     ],
 )  # fmt: skip
 def test_kinds_of_errors_and_of_questions(
@@ -365,7 +365,7 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
     finished = run_exams(config)
     parsed = ParsedReport((finished.folder / "report.html").read_text(encoding="utf-8"))
     value = finished.document["benchmarks"][0]["metrics"]["accuracy"]["value"]
-    assert f"{value * 100:.2f} %" in parsed.text
+    assert f"{value * 100:.1f} %" in parsed.text
     assert "details" in parsed.tags
     assert finished.document["benchmarks"][0]["warnings"]
     assert ("hold no answer" in parsed.text) == (language == "en")
@@ -374,7 +374,8 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
 def test_the_contents_and_the_overview_name_the_arm(tmp_path: Path) -> None:
     source, _ = page(tmp_path, [], document(entry(arm="baseline"), entry(arm="calc")))
     for arm in ("baseline", "calc"):
-        assert len(re.findall(rf'<a href="#result-\d">bbh · {arm}</a>', source)) == 2
+        assert len(re.findall(rf'<a href="#result-\d">bbh · {arm}</a>', source)) == 1
+        assert f"<td>bbh · {arm}</td>" in source
 
 
 def test_a_page_shows_prompts_as_sent_once_for_what_they_share(tmp_path: Path) -> None:
@@ -434,4 +435,45 @@ def test_several_exams_begin_with_a_chart_of_all(tmp_path: Path) -> None:
     source, parsed = page(tmp_path, [], two_exams)
     overview = source[source.index('id="overview"') : source.index('id="result-0"')]
     assert overview.count('class="plot"') == 2
-    assert "Overview Exam" in parsed.text
+    assert "How well does some-model do on bbh and other?" in parsed.text
+
+
+def test_subsets_below_chance_are_coloured_and_named(tmp_path: Path) -> None:
+    benchmark = entry()
+    benchmark["subsets"][0] |= {"accuracy": 0.3, "ci95": [0.2, 0.4], "chance": 0.5}
+    source, parsed = page(tmp_path, [], document(benchmark))
+    rows = re.findall(r'<tr class="below-chance">.*?</tr>', source, re.DOTALL)
+    assert rows
+    assert all("snarks" in row and "below chance" in row for row in rows)
+    assert "shaded: the whole interval is below chance" in parsed.text
+    plain_source, _ = page(tmp_path, [])
+    assert '<tr class="below-chance">' not in plain_source
+
+
+def test_warnings_are_sentences_without_commands(tmp_path: Path) -> None:
+    values = {"run": "tuesday", "part": 3, "whole": 60, "share": 0.05}
+    noticed_entry = entry(
+        notices=[{"code": "unread_replies", "values": values}],
+        warnings=["3 of 60 replies hold no answer: keju audit tuesday shows which"],
+    )
+    source, parsed = page(tmp_path, [record(1), record(2, "unparsed")], document(noticed_entry))
+    sentence = (
+        "3 replies contain no answer that the reader could find (5.0 %). They count as wrong."
+    )
+    assert f"{sentence} Show them" in parsed.text
+    card = source[source.index('id="overview"') : source.index('id="result-0"')]
+    assert "keju " not in card
+    assert re.search(r'href="#only-\d+"', card)
+    assert "keju audit tuesday" in parsed.text  # folded, with what to type
+
+
+def test_the_mark_of_chance_is_grey_and_no_colour_of_a_series() -> None:
+    from keju.reporting.figure import style
+
+    rules = dict(re.findall(r"\.([\w-]+) \{ ([^}]*) \}", style(dark=False)))
+    series = {rules[name] for name in rules if name.startswith("series-")}
+    stroke = re.search(r"stroke: (#\w+)", rules["chance"])
+    assert stroke
+    red, green, blue = (int(stroke[1][n : n + 2], 16) for n in (1, 3, 5))
+    assert max(red, green, blue) - min(red, green, blue) < 16
+    assert not any(stroke[1] in rule for rule in series)

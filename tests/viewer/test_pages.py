@@ -45,44 +45,69 @@ def text_of(response: object) -> str:
     return ParsedReport(source).text
 
 
-def test_the_first_page_lists_runs_by_exam_with_interval_and_state(runs: Path) -> None:
+def test_the_first_page_has_a_row_for_each_run_with_a_column_for_each_exam(runs: Path) -> None:
     with visit(runs) as client:
-        page = text_of(client.get("/"))
-        for words in ("runs in", "demo", "bbh", "one", "two", "95 % interval", "complete"):
+        response = client.get("/")
+        page = text_of(response)
+        for words in ("runs in", "demo", "bbh", "one", "two", "Date", "Cost", "complete"):
             assert words in page
-        assert re.search(r"\d+\.\d\d % \d+\.\d\d–\d+\.\d\d", page)
+        assert re.search(r"\d+\.\d % ± \d+\.\d", page)
+        assert "23.1k tokens" in page  # no prices are known
+        assert sorted(rows_of(response.text)) == ["one", "stored", "two"]
+        assert "data-sortable" in response.text
+        found = client.get("/?q=scripted+one").text
+        assert rows_of(found) == ["one"]
+        assert "No run matches" in client.get("/?q=nowhere").text
 
 
-def test_only_runs_that_were_asked_the_same_are_ranked_in_one_table(tmp_path: Path) -> None:
+def rows_of(source: str) -> list[str]:
+    """The runs of a first page in their order."""
+    return re.findall(r'<tr data-words.*?href="/runs/(\w+)"', source, re.DOTALL)
+
+
+def test_a_row_says_in_which_settings_it_differs_and_few_questions_are_folded(
+    tmp_path: Path,
+) -> None:
     chosen: dict[str, dict[str, Any]] = {
-        "small": {"dataset_args": {"demo": {"size": 2}}},
-        "same": {"dataset_args": {"demo": {"size": 2}}},
-        "large": {"dataset_args": {"demo": {"size": 3}}},
-        "part": {"dataset_args": {"demo": {"size": 2}}, "limit": 1},
+        "small": {"dataset_args": {"demo": {"size": 20}}},
+        "same": {"dataset_args": {"demo": {"size": 20}}},
+        "large": {"dataset_args": {"demo": {"size": 21}}},
+        "part": {"dataset_args": {"demo": {"size": 20}}, "limit": 1},
     }
     for name, settings in chosen.items():
         settings |= {"run_id": name, "work_dir": str(tmp_path)}
         run_exams(TaskConfig(model="scripted", datasets=["demo"], **settings))
     with visit(tmp_path) as client:
         source = client.get("/").text
-        tables = [set(re.findall(r'href="/runs/(\w+)"', t)) for t in source.split("<table")[1:]]
-        assert sorted(map(sorted, tables)) == [["large"], ["part"], ["same", "small"]]
-        heads = [t.rpartition("<p")[2] for t in source.split("<table")[:-1]]
-        assert sorted("limit 1" in head for head in heads) == [False, False, True]
-        assert sorted("size 3" in head for head in heads) == [False, False, True]
-        assert "other runs have separate tables" in source
+        full, _, few = source.partition("<details")
+        assert sorted(rows_of(full)) == ["large", "same", "small"]
+        assert rows_of(few) == ["part"]
+        assert "Runs with fewer questions (1)" in few
+        assert "limit 1" in few
+        rows = re.findall(r"<tr data-words.*?</tr>", full, re.DOTALL)
+        differing = {rows_of(row)[0] for row in rows if "size 20" in ParsedReport(row).text}
+        assert differing == {"same", "small"}
         chinese = client.get("/?lang=zh").text
-        assert "规模 size 3" in chinese
-        assert "每个子集的题数上限 limit 无" in chinese
+        assert "规模 size 2" in chinese
+        assert "题目较少的运行" in chinese
 
 
-def test_a_run_with_some_of_the_questions_is_below_the_whole_ones(tmp_path: Path) -> None:
+def test_exams_asked_by_two_protocols_have_two_columns(tmp_path: Path) -> None:
+    for protocol in ("text", "letters"):
+        settings: Any = {"run_id": protocol, "work_dir": str(tmp_path), "protocol": protocol}
+        run_exams(TaskConfig(model="scripted", datasets=["demo"], limit=2, **settings))
+    with visit(tmp_path) as client:
+        source = client.get("/").text
+        heads = re.findall(r'<th class="number exam".*?</th>', source, re.DOTALL)
+        assert len(heads) == 2
+        assert {"text@1", "letters@1"} <= set(" ".join(ParsedReport(h).text for h in heads).split())
+
+
+def test_a_run_with_some_of_the_questions_is_folded_below_the_whole_ones(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"work_dir": str(tmp_path), "dataset_args": {"demo": {"size": 4}}}
     for name in ("whole", "stopped"):
         config = TaskConfig(model="scripted", datasets=["demo"], run_id=name, **settings)
         run_exams(config)
-    config = TaskConfig(model="scripted", datasets=["demo"], run_id="few", limit=1, **settings)
-    run_exams(config)
     folder = tmp_path / "stopped"
     lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
     right = [line for line in lines if b'"outcome":"correct"' in line]
@@ -91,17 +116,24 @@ def test_a_run_with_some_of_the_questions_is_below_the_whole_ones(tmp_path: Path
     (folder / "results.json").write_bytes(msgspec.json.encode(results))
     assert results.benchmarks[0].metrics["accuracy"].value == 1
     with visit(tmp_path) as client:
-        tables = client.get("/").text.split("<table")[1:]
-        rows = [re.findall(r'href="/runs/(\w+)"|(Not ranked)', table) for table in tables]
-        names = [list(dict.fromkeys(run or note for run, note in own)) for own in rows]
-        assert names == [["whole", "Not ranked", "stopped"], ["few"]]
-        assert "3 / " in tables[0]
-        assert "未参与排名" in client.get("/?lang=zh").text
+        full, _, few = client.get("/").text.partition("<details")
+        assert rows_of(full) == ["whole"]
+        assert rows_of(few) == ["stopped"]
+        assert "3 / 24" in few
 
 
-def test_a_long_value_is_cut_in_the_head_of_a_table_and_whole_in_its_title(tmp_path: Path) -> None:
+def test_live_runs_come_first(tmp_path: Path) -> None:
+    write(tmp_path / "ended", mixed(20))
+    write(tmp_path / "going", mixed(5), ended=False, created="2026-11-01T10:00:00+00:00")
+    with visit(tmp_path) as client:
+        source = client.get("/").text
+        assert rows_of(source) == ["going", "ended"]
+        assert "<progress" in source.partition("</tbody>")[0]
+
+
+def test_a_long_value_is_cut_in_its_row_and_whole_in_its_title(tmp_path: Path) -> None:
     subsets = ["boolean_expressions", "multistep_arithmetic", "object_counting", "word_sorting"]
-    for name, args in {"plain": {}, "long": {"subset_list": subsets}}.items():
+    for name, args in {"long": {"subset_list": subsets}, "plain": {}}.items():
         settings: dict[str, Any] = {"run_id": name, "work_dir": str(tmp_path), "limit": 1}
         settings["dataset_args"] = {"demo": args}
         run_exams(TaskConfig(model="scripted", datasets=["demo"], **settings))
@@ -109,12 +141,29 @@ def test_a_long_value_is_cut_in_the_head_of_a_table_and_whole_in_its_title(tmp_p
         response = client.get("/")
         assert "boolean_expressions" in text_of(response)
         assert "word_sorting" not in text_of(response)
-        assert re.search(r'<span title="[^"]*word_sorting', response.text)
+        assert re.search(r'<span class="soft" title="[^"]*word_sorting', response.text)
 
 
 def test_a_run_says_what_guessing_gives(runs: Path) -> None:
     with visit(runs) as client:
-        assert re.search(r"chance level \d+\.\d\d %", text_of(client.get("/runs/one")))
+        page = text_of(client.get("/runs/one"))
+        assert re.search(r"guessing gives \d+\.\d %", page)
+        assert "How well does scripted do on demo?" in page
+
+
+def test_warnings_are_sentences_that_lead_to_the_replies(runs: Path) -> None:
+    with visit(runs) as client:
+        source = client.get("/runs/one").text
+        sentence, _, rest = source.partition("no answer that the reader could find")[2].partition(
+            "</p>"
+        )
+        link = re.search(r'href="([^"]+)">Show them', sentence)
+        assert link
+        assert "outcome=unparsed" in link[1]
+        assert "keju audit" not in sentence
+        assert "keju audit" in rest  # folded
+        listed = text_of(client.get(link[1].replace("&amp;", "&")))
+        assert "unparsed" in listed
 
 
 def test_a_run_its_replies_and_a_reply(runs: Path) -> None:
@@ -129,7 +178,7 @@ def test_a_run_its_replies_and_a_reply(runs: Path) -> None:
         assert first
         reply = client.get(first[1].replace("&amp;", "&"))
         page = text_of(reply)
-        for words in ("Question", "Read", "Target", "Reply", "Prompt as sent", "About this reply"):
+        for words in ("Question", "Model's answer", "Right answer", "Reply", "Prompt as sent"):
             assert words in page
         assert "another prompt" not in page
         following = re.search(r'rel="next" href="([^"]+)"', reply.text)

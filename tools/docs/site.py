@@ -21,24 +21,9 @@ _OTHER_LANGUAGE = re.compile(r"^\[(?:中文|English)\]\([^)]*\)\n", re.MULTILINE
 _OUTSIDE = re.compile(r"\[([^]]+)\]\(\.\./[^)]*\)")
 
 
-def on_config(config: Any) -> Any:
-    """Let the theme's words be those of the locale ``zh_CN`` that ``mkdocs.yml`` names.
-
-    Of a theme that it knows by name, the plug-in of languages takes the suffix of the pages for
-    the locale; ``zh-CN`` is none in the spelling of mkdocs.
-    """
-    config.theme.name = "keju"
-    return config
-
-
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """A page without what the site has no use for."""
     return _OUTSIDE.sub(r"\1", _OTHER_LANGUAGE.sub("", markdown, count=1))
-
-
-def on_post_page(output: str, **_: Any) -> str:
-    """A page whose language is spelt as browsers know it."""
-    return output.replace('lang="zh_Hans_CN"', 'lang="zh-CN"', 1)
 
 
 def on_post_build(config: Any) -> None:

@@ -159,27 +159,18 @@ def load_matrix(
     `keju.config.load.load`.
     """
     environ = os.environ if environ is None else environ
-    content = dict(source) if isinstance(source, Mapping) else document(Path(source))
     command_line = merge(from_overrides(overrides), canonical(flags or {}))
     if refused := next((key for key in REFUSED if key in command_line), None):
         raise ConfigError("plan_flag", name=refused, flag=refused.replace("_", "-"))
-    plan_settings = {key: content.pop(key) for key in OWN_KEYS if key in content}
-    listed_exams = content.pop("datasets", None)
-    common = canonical(content, "" if isinstance(source, Mapping) else str(source))
-    if not isinstance(source, Mapping):
-        common = with_neighbours(common, Path(source).parent)
-        listed_exams = _resolve_exam_paths(listed_exams, Path(source).parent)
+    plan_settings, listed_exams, common = _read_source(source)
     if refused := next((key for key in NOWHERE if key in common), None):
         raise ConfigError("plan_setting", name=refused)
     environment_settings = from_environment(environ)
-    exams = _read_exams(
-        listed_exams, command_line.pop("datasets", environment_settings.get("datasets")), exam_name
-    )
+    requested_exams = command_line.pop("datasets", environment_settings.get("datasets"))
+    exams = _read_exams(listed_exams, requested_exams, exam_name)
     common["dataset_args"] = _args_by_exam(common, exams)
-    models, name = (
-        _read_models(plan_settings[MODELS], environ),
-        _matrix_name(plan_settings.get("plan"), source),
-    )
+    models = _read_models(plan_settings[MODELS], environ)
+    name = _matrix_name(plan_settings.get("plan"), source)
     budget = {**common.pop("budget", {}), **command_line.pop("budget", {})}
     common["run_budget"] = plan_settings.get("run_budget") or {}
     if plan_settings.get("api_key_var") is not None:
@@ -209,6 +200,18 @@ def load_matrix(
     )
 
 
+def _read_source(source: str | Path | Mapping[str, Any]) -> tuple[Layer, Any, Layer]:
+    """Return a plan's own settings, its list of exams, and the settings that all runs share."""
+    content = dict(source) if isinstance(source, Mapping) else document(Path(source))
+    plan_settings: Layer = {key: content.pop(key) for key in OWN_KEYS if key in content}
+    listed_exams = content.pop("datasets", None)
+    if isinstance(source, Mapping):
+        return plan_settings, listed_exams, canonical(content)
+    folder = Path(source).parent
+    common = with_neighbours(canonical(content, str(source)), folder)
+    return plan_settings, _resolve_exam_paths(listed_exams, folder), common
+
+
 def _pace_limits(layer: Mapping[str, Any]) -> MinuteLimits:
     return MinuteLimits(**{key: layer[key] for key in MinuteLimits.model_fields if key in layer})
 
@@ -223,33 +226,30 @@ def _matrix_name(name: Any, source: str | Path | Mapping[str, Any]) -> str:
 
 
 def _read_models(entries_in_file: Any, environ: Mapping[str, str]) -> list[MatrixEntry]:
-    """Return the models of a plan. Each is a name or a mapping of settings."""
+    """Return the models of a plan."""
     if not isinstance(entries_in_file, list) or not entries_in_file:
         raise ConfigError("plan_list", name=MODELS)
-    entries = []
-    for place, entry in enumerate(entries_in_file):
-        settings = {"model": entry} if isinstance(entry, str) else entry
-        where = f"{MODELS}.{place}"
-        if not isinstance(settings, dict) or not isinstance(settings.get("model"), str):
-            raise ConfigError("plan_entry_form", where=where, name="model")
-        entry_options = {
-            key: settings[key] for key in (*OF_ENTRY, "api_key_var") if key in settings
-        }
-        task_settings = {key: value for key, value in settings.items() if key not in entry_options}
-        layer = canonical(task_settings, where)
-        for key in layer:
-            if key not in OF_MODEL:
-                hint = did_you_mean(key, [*OF_MODEL, *OF_ENTRY, "api_key_var"])
-                raise ConfigError("plan_entry_setting", where=where, name=key, hint=hint)
-        if entry_options.get("api_key_var") is not None:
-            layer["api_key"] = _read_key(
-                entry_options["api_key_var"], environ, f"{where}.api_key_var"
-            )
-        label = str(entry_options.get("name") or settings["model"])
-        entries.append(
-            MatrixEntry(label, settings["model"], layer, entry_options.get("run_budget") or {})
-        )
-    return entries
+    return [
+        _read_model(entry, f"{MODELS}.{place}", environ)
+        for place, entry in enumerate(entries_in_file)
+    ]
+
+
+def _read_model(entry: Any, where: str, environ: Mapping[str, str]) -> MatrixEntry:
+    """Return a model of a plan: a name or a mapping of settings."""
+    settings = {"model": entry} if isinstance(entry, str) else entry
+    if not isinstance(settings, dict) or not isinstance(settings.get("model"), str):
+        raise ConfigError("plan_entry_form", where=where, name="model")
+    options = (*OF_ENTRY, "api_key_var")
+    layer = canonical(_without(settings, options), where)
+    for key in layer:
+        if key not in OF_MODEL:
+            hint = did_you_mean(key, [*OF_MODEL, *options])
+            raise ConfigError("plan_entry_setting", where=where, name=key, hint=hint)
+    if settings.get("api_key_var") is not None:
+        layer["api_key"] = _read_key(settings["api_key_var"], environ, f"{where}.api_key_var")
+    label = str(settings.get("name") or settings["model"])
+    return MatrixEntry(label, settings["model"], layer, settings.get("run_budget") or {})
 
 
 def _read_key(variable: object, environ: Mapping[str, str], where: str) -> str:
@@ -282,22 +282,10 @@ def _read_exams(
     """
     if not isinstance(entries_in_file, list | None) or not (entries_in_file or requested_exams):
         raise ConfigError("plan_list", name="datasets")
-    entries: list[MatrixEntry] = []
-    for place, entry in enumerate(entries_in_file or []):
-        settings = {"dataset": entry} if isinstance(entry, str) else entry
-        where = f"datasets.{place}"
-        if not isinstance(settings, dict) or not isinstance(settings.get("dataset"), str):
-            raise ConfigError("plan_entry_form", where=where, name="dataset")
-        target = settings["dataset"]
-        entry_options = {key: settings[key] for key in (*OF_ENTRY, "dataset") if key in settings}
-        spelled = {
-            str(k).replace("-", "_"): v for k, v in settings.items() if k not in entry_options
-        }
-        layer = {key: value for key, value in spelled.items() if key in OF_EXAM}
-        args = {key: value for key, value in spelled.items() if key not in OF_EXAM}
-        layer |= {"dataset_args": {target: args}} if args else {}
-        label = str(entry_options.get("name") or exam_name(target))
-        entries.append(MatrixEntry(label, target, layer, entry_options.get("run_budget") or {}))
+    entries = [
+        _read_exam(entry, f"datasets.{place}", exam_name)
+        for place, entry in enumerate(entries_in_file or [])
+    ]
     if requested_exams is None:
         return entries
     requested_entries = []
@@ -306,6 +294,27 @@ def _read_exams(
         matches = [exam for exam in entries if name == exam.label or exam.target == target]
         requested_entries += matches or [MatrixEntry(exam_name(name), name, {}, {})]
     return requested_entries
+
+
+def _read_exam(entry: Any, where: str, exam_name: Callable[[str], str]) -> MatrixEntry:
+    """Return an exam of a plan: a name or a mapping of settings."""
+    settings = {"dataset": entry} if isinstance(entry, str) else entry
+    if not isinstance(settings, dict) or not isinstance(settings.get("dataset"), str):
+        raise ConfigError("plan_entry_form", where=where, name="dataset")
+    target = settings["dataset"]
+    layer: Layer = {}
+    args: Layer = {}
+    for key, value in _without(settings, (*OF_ENTRY, "dataset")).items():
+        name = str(key).replace("-", "_")
+        (layer if name in OF_EXAM else args)[name] = value
+    if args:
+        layer["dataset_args"] = {target: args}
+    label = str(settings.get("name") or exam_name(target))
+    return MatrixEntry(label, target, layer, settings.get("run_budget") or {})
+
+
+def _without(layer: Layer, names: Collection[str]) -> Layer:
+    return {key: value for key, value in layer.items() if key not in names}
 
 
 def _make_task(
@@ -318,28 +327,18 @@ def _make_task(
 ) -> TaskConfig:
     """Return the settings of one pair."""
     has_address = any(place in model.layer for place in PLACES)
-    shared_settings = {
-        key: value for key, value in common.items() if key not in (*OWN_KEYS, "dataset_args")
-    }
-    if has_address:
-        shared_settings = {
-            key: value for key, value in shared_settings.items() if key not in (*SECRETS, *PLACES)
-        }
+    unshared = {*OWN_KEYS, "dataset_args", *((*SECRETS, *PLACES) if has_address else ())}
+    if any(choice in exam.layer for choice in CHOICES):
+        unshared |= {*CHOICES}
+        environ = {k: v for k, v in environ.items() if k not in ("KEJU_LIMIT", "KEJU_TOTAL")}
+    shared_settings = _without(common, unshared)
     args = common.get("dataset_args", {}).get(exam.target)
     shared_settings |= {"dataset_args": {exam.target: args}} if args else {}
-    if any(choice in exam.layer for choice in CHOICES):
-        shared_settings = {
-            key: value for key, value in shared_settings.items() if key not in CHOICES
-        }
-        environ = {k: v for k, v in environ.items() if k not in ("KEJU_LIMIT", "KEJU_TOTAL")}
     entry = merge(merge(exam.layer, model.layer), {"model": model.target})
     budget = merge(merge(common["run_budget"], exam.run_budget), model.run_budget)
     entry |= {"datasets": [exam.target], **({"budget": budget} if budget else {})}
     if any(choice in command_line for choice in CHOICES):
-        shared_settings, entry = (
-            {key: value for key, value in layer.items() if key not in CHOICES}
-            for layer in (shared_settings, entry)
-        )
+        shared_settings, entry = _without(shared_settings, CHOICES), _without(entry, CHOICES)
     if has_address:
         environ = _without_keys(model, environ)
     try:

@@ -131,27 +131,44 @@ def translate(
     layer = merge(layer, _read_arms(settings))
     args = {EXAM_ARGS[key]: settings.pop(key) for key in EXAM_ARGS if key in settings}
     if args and exam is not None:
-        layer["dataset_args"] = {str(exam): {k: v for k, v in args.items() if v is not None}}
-    strategy = settings.pop("sampling_strategy", None)
-    if strategy is not None and strategy not in STRATEGIES:
-        hint = did_you_mean(str(strategy), STRATEGIES)
-        raise ConfigError("run_file_strategy", strategy=strategy, hint=hint)
+        layer["dataset_args"] = {str(exam): _without_none(args)}
+    strategy = _read_strategy(settings)
     if isinstance(settings.get("budget"), int | float):
         layer["budget"] = {"cost": settings.pop("budget")}
     idle_keys = sorted(key for key in settings if _is_idle(key, settings[key]))
     for key in idle_keys:
         del settings[key]
-    for key, setting in RENAMED.items():
-        value = settings.pop(key, None)
-        for part in reversed(setting.split(".")):
-            value = {part: value} if value is not None else None
-        layer = merge(layer, value or {})
-    layer = merge(layer, canonical({k: v for k, v in settings.items() if v is not None}))
+    layer = merge(layer, _read_renamed(settings))
+    layer = merge(layer, canonical(_without_none(settings)))
     keys_by_notice = {"run_file_idle": idle_keys, "run_file_other_exam": unused}
     notices = [
         Notice(code, {"keys": ", ".join(keys)}) for code, keys in keys_by_notice.items() if keys
     ]
     return TranslatedConfig(layer, tuple(notices), strategy)
+
+
+def _without_none(settings: Mapping[str, Any]) -> Layer:
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _read_strategy(settings: Layer) -> str | None:
+    """Remove mcpbr's way of choosing questions from `settings` and return it."""
+    strategy: str | None = settings.pop("sampling_strategy", None)
+    if strategy is not None and strategy not in STRATEGIES:
+        hint = did_you_mean(str(strategy), STRATEGIES)
+        raise ConfigError("run_file_strategy", strategy=strategy, hint=hint)
+    return strategy
+
+
+def _read_renamed(settings: Layer) -> Layer:
+    """Remove the settings with another name in Keju from `settings` and return them."""
+    layer: Layer = {}
+    for key, setting in RENAMED.items():
+        value = settings.pop(key, None)
+        for part in reversed(setting.split(".")) if value is not None else ():
+            value = {part: value}
+        layer = merge(layer, value or {})
+    return layer
 
 
 def _drop_other_exams(settings: dict[str, Any], benchmark: str) -> list[str]:

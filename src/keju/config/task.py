@@ -472,6 +472,8 @@ class TaskConfig(StrictSettings):
     """Limits of a model that uses tools."""
     sandbox: SandboxSettings = SandboxSettings()
     """Where a model's code runs."""
+    jobs: Count | None = None
+    """How many programs are graded at the same time. The default is one for each core."""
 
     executor: Literal["local", "ray"] = "local"
     """The sender of the requests: this process, or actors on a Ray cluster."""
@@ -596,33 +598,49 @@ class TaskConfig(StrictSettings):
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
         """Refuse settings that contradict each other or would do nothing."""
+        self._check_places()
+        self._check_costs()
+        self._check_questions()
+        self._check_stopping_rule()
+        return self
+
+    def _check_places(self) -> None:
+        """Refuse two places of a model, and settings of several endpoints or a cluster for one."""
         places = [name for name in PLACES if getattr(self, name)]
         if len(places) > 1:
             raise ConfigError("config_two_places", first=places[0], second=places[1])
         for name in ("weight", "reports") if len(self.endpoints) == 1 else ():
             if name in self.endpoints[0].model_fields_set:
                 raise ConfigError("config_one_endpoint", name=name)
-        if self.budget.cost is not None and self.price is None:
-            raise ConfigError("config_cost_without_price", path="budget.cost")
-        if self.agent.max_cost is not None and self.price is None:
-            raise ConfigError("config_cost_without_price", path="agent.max_cost")
-        if self.replace and (self.resume or self.run_id is None):
-            raise ConfigError("config_replace", path="replace")
-        if self.sample != "first" and self.limit is None and self.total is None:
-            raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
-        if self.until_ci is not None and self.until_decided is not None:
-            raise ConfigError("config_two_rules")
-        if self.arms and self.stops_early:
-            raise ConfigError("config_rule_with_arms")
-        if self.part is not None and self.part[0] >= self.part[1]:
-            raise ConfigError("config_shard", path="shard")
-        if self.part is not None and self.stops_early:
-            raise ConfigError("config_rule_with_shard")
         if self.executor != "ray" and self.ray != RaySettings():
             raise ConfigError("config_ray_without_executor", path="ray")
         if self.executor == "ray" and (self.endpoints or self.serve):
             raise ConfigError("config_ray_endpoints")
+
+    def _check_costs(self) -> None:
+        """Refuse a limit on costs without a price."""
+        costs = {"budget.cost": self.budget.cost, "agent.max_cost": self.agent.max_cost}
+        for path, cost in costs.items():
+            if cost is not None and self.price is None:
+                raise ConfigError("config_cost_without_price", path=path)
+
+    def _check_questions(self) -> None:
+        """Refuse a choice of questions or a run that does not exist."""
+        if self.replace and (self.resume or self.run_id is None):
+            raise ConfigError("config_replace", path="replace")
+        if self.sample != "first" and self.limit is None and self.total is None:
+            raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
+        if self.part is not None and self.part[0] >= self.part[1]:
+            raise ConfigError("config_shard", path="shard")
         for name in self.dataset_args:
             if name not in self.datasets:
                 raise unknown_exam_error(name, self.datasets)
-        return self
+
+    def _check_stopping_rule(self) -> None:
+        """Refuse a second stopping rule, and one for a task of which this run is only a part."""
+        if self.until_ci is not None and self.until_decided is not None:
+            raise ConfigError("config_two_rules")
+        if self.arms and self.stops_early:
+            raise ConfigError("config_rule_with_arms")
+        if self.part is not None and self.stops_early:
+            raise ConfigError("config_rule_with_shard")

@@ -255,8 +255,8 @@ class Channel(EndpointHealth):
                 faults += (fault,)
                 # A budget may pay for fewer requests than a question may have attempts.
                 attempt_count = sum(map(is_attempt if attempts is None else is_sent, faults))
-                is_exhausted = history.attempts + attempt_count >= max_attempts
-                if is_exhausted or (time_limit is not None and seconds >= time_limit):
+                is_late = time_limit is not None and seconds >= time_limit
+                if is_late or history.attempts + attempt_count >= max_attempts:
                     faults = faults[:-1]
                     break
                 if self.stop_reason is not None:
@@ -271,14 +271,19 @@ class Channel(EndpointHealth):
         except Rerouted as reroute:
             reroute.history = _extend_history(history, faults, is_outage=not self.usable)
             raise
-        self.spending.add(reply.usage, replies=fault is None)
+        self._count_reply(reply, attempt_seconds)
+        return ReplyWithAttempts(reply, history.faults + faults, seconds=seconds)
+
+    def _count_reply(self, reply: Reply, seconds: float) -> None:
+        """Count the tokens of a last reply and the time that it took."""
+        is_answer = reply.error is None
+        self.spending.add(reply.usage, replies=is_answer)
         for rates in (self._rates, self.group.rates) if self._is_metered else ():
             rates.count_tokens(reply.usage.input + reply.usage.output)
         if self.group.is_group:
-            self.meter.add(reply.usage, replies=fault is None)
-        elif fault is None:
-            self.pace.total += attempt_seconds
-        return ReplyWithAttempts(reply, history.faults + faults, seconds=seconds)
+            self.meter.add(reply.usage, replies=is_answer)
+        elif is_answer:
+            self.pace.total += seconds
 
     async def _wait_for_turn(self, place: int, wait: float) -> SentRequest:
         """Wait until a request may be sent.
@@ -392,22 +397,13 @@ class Channel(EndpointHealth):
             self.spending.refund_request()
         is_unreachable = found_no_server(fault)
         if is_unreachable or (self.group.is_group and fault.kind in FAILURES):
-            if self.breaker.record_failure(monotonic()):
-                self._go_down(fault_text(fault))
-            elif not is_unreachable and self.concurrency.record_reply(
-                overload=fault.kind in OVERLOADS
-            ):
-                self._grant()
+            self._note_outage(fault, is_unreachable=is_unreachable)
         elif fault.kind == RATE_LIMIT:
             self._close_breaker()
         else:
             self._note_answer(overload=fault.kind in OVERLOADS)
         if fault.kind in FINAL:
-            self._bad_requests += 1
-            refuses_all = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
-            if fault.kind == "bad_request" and refuses_all:
-                reason = EndpointError("endpoint_refuses_all", problem=fault.message)
-                self.group.lose(self, reason)
+            self._note_bad_request(fault)
             return False
         self._refusals += fault.kind in REFUSALS
         if fault.kind in REFUSALS and self._refusals >= REFUSALS_TO_STOP:
@@ -415,6 +411,22 @@ class Channel(EndpointHealth):
             self.group.lose(self, reason)
             return True
         return False
+
+    def _note_outage(self, fault: Fault, *, is_unreachable: bool) -> None:
+        """Update the breaker and the concurrency after a failure of the endpoint."""
+        is_overload = fault.kind in OVERLOADS
+        if self.breaker.record_failure(monotonic()):
+            self._go_down(fault_text(fault))
+        elif not is_unreachable and self.concurrency.record_reply(overload=is_overload):
+            self._grant()
+
+    def _note_bad_request(self, fault: Fault) -> None:
+        """Give the endpoint up if it has refused every request so far."""
+        self._bad_requests += 1
+        refuses_all = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
+        if fault.kind == "bad_request" and refuses_all:
+            reason = EndpointError("endpoint_refuses_all", problem=fault.message)
+            self.group.lose(self, reason)
 
     def _move_on(self, *, prefer_other: bool = False) -> None:
         """Raise Moved if another endpoint is better: this one is down, or `prefer_other` is true.

@@ -5,6 +5,7 @@ The counts of requests and tokens are here too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -271,11 +272,8 @@ class SpendingMeter(UsageMeter):
         """Return the mean tokens of a reply so far, or 0 before the first one."""
         return self.tokens / self.replies if self.replies else 0.0
 
-    def exhausted(self, in_flight: int, seconds: float) -> KejuError | None:
-        """Return an error if a budget does not certainly pay for another request, else None.
-
-        Where requests are in flight, their replies may change that.
-        """
+    def _limited_amounts(self, seconds: float) -> Iterator[tuple[str, float, float]]:
+        """Yield the name, the spent amount and the limit of each budget."""
         amounts = self.amounts
         spent_amounts = {
             "requests": amounts.requests,
@@ -285,8 +283,15 @@ class SpendingMeter(UsageMeter):
         }
         for name, amount in spent_amounts.items():
             limit = getattr(self._budget, name)
-            if not limit or (name == "cost" and self.price is None):
-                continue
+            if limit and (name != "cost" or self.price is not None):
+                yield name, amount, limit
+
+    def exhausted(self, in_flight: int, seconds: float) -> KejuError | None:
+        """Return an error if a budget does not certainly pay for another request, else None.
+
+        Where requests are in flight, their replies may change that.
+        """
+        for name, amount, limit in self._limited_amounts(seconds):
             per_request = self.highest.get(name, 0.0)
             is_unknown = name in self.highest and not self.highest["tokens"]
             if is_unknown and self.replies:

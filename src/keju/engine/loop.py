@@ -138,6 +138,15 @@ class Engine:
         if not self._workers:
             self._all_done.set()
 
+    async def _wait_for_prefix(self, unit: WaitForPrefix) -> bool:
+        """Wait until the queue changes. Return False if the channel is stopped meanwhile."""
+        try:
+            with cast(Channel, self.channel).while_open():
+                await cast(UnitQueue, self._queue).wait_for_change(unit)
+        except KejuError:
+            return False
+        return True
+
     async def _work(self, lane: int) -> None:
         """Solve unit after unit, as long as this worker may keep its slot."""
         channel, queue = cast(Channel, self.channel), cast(UnitQueue, self._queue)
@@ -150,10 +159,7 @@ class Engine:
         try:
             while (unit := queue.take(lane)) is not None:
                 if isinstance(unit, WaitForPrefix):
-                    try:
-                        with channel.while_open():
-                            await queue.wait_for_change(unit)
-                    except KejuError:
+                    if not await self._wait_for_prefix(unit):
                         return  # the channel was stopped meanwhile
                     continue
                 if queue.remaining and not self._has_spare_worker and channel.waiting < MAX_WAITING:

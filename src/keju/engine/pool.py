@@ -237,6 +237,11 @@ class EndpointPool(EndpointGroup):
             return None
         return RunIncomplete("endpoints_stayed_down", n=len(self.channels), seconds=seconds)
 
+    def _may_check(self, channel: Channel) -> bool:
+        """Whether a silent endpoint is not checked yet, and others could take its work."""
+        is_checked = channel in self._silent_checks
+        return not is_checked and channel.usable and self.can_reroute(channel)
+
     async def _watch(self) -> None:
         """Find endpoints that have become silent: neither a reply nor a fault comes back."""
         while True:
@@ -245,8 +250,7 @@ class EndpointPool(EndpointGroup):
             limit = max(SILENCE, MUCH_LONGER * longest)
             for channel in self.channels:
                 is_silent = channel.in_flight and monotonic() - channel.last_heard > limit
-                is_checked = channel in self._silent_checks
-                if is_silent and not is_checked and channel.usable and self.can_reroute(channel):
+                if is_silent and self._may_check(channel):
                     self._start_task(self._check_silent(channel))
                 if channel.rate_limit.is_closed and self.has_unlimited_peer(channel):
                     channel.line.wake()

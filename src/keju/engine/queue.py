@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import random
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
@@ -444,21 +444,26 @@ def blocks(
         order, ends = draw_random_order(job.exam, rule.usable_samples(job), seed)
         start = 0
         for looks, end in enumerate(ends, 1):
-            units = (
-                sample * job.epochs + epoch
-                for sample in order[start:end]
-                for epoch in range(job.epochs)
-            )
-            if missing_units := [unit for unit in units if not done_masks[place][unit]]:
-                masks = [bytearray([1]) * masked_job.units for masked_job in jobs]
-                for unit in missing_units:
-                    masks[place][unit] = 0
+            masks = [bytearray([1]) * masked_job.units for masked_job in jobs]
+            for sample in order[start:end]:
+                units = slice(sample * job.epochs, (sample + 1) * job.epochs)
+                masks[place][units] = done_masks[place][units]
+            if masks[place].count(0):
                 yield masks
             stopping = rule.evaluate(job, order[:end], len(order), looks)
             if stopping.met or end == len(order):
                 job.stopping = stopping
                 break
             start = end
+
+
+def _bunch(exam: Exam, samples: Sequence[int]) -> Iterable[list[int]]:
+    """Return the samples in bunches that share a context; others are alone in theirs."""
+    bunches: dict[str, list[int]] = {}
+    for sample in samples:
+        context = exam.samples[sample].group if exam.clustered else ""
+        bunches.setdefault(context or f"\0{sample}", []).append(sample)
+    return bunches.values()
 
 
 def draw_random_order(exam: Exam, samples: Sequence[int], seed: int) -> tuple[list[int], list[int]]:
@@ -469,12 +474,8 @@ def draw_random_order(exam: Exam, samples: Sequence[int], seed: int) -> tuple[li
     (k+1)/n of the way. A bunch is a sample, or all samples that share a context.
     """
     chance = random.Random(seed)
-    bunches: dict[str, list[int]] = {}
-    for sample in samples:
-        context = exam.samples[sample].group if exam.clustered else ""
-        bunches.setdefault(context or f"\0{sample}", []).append(sample)
     strata: dict[str, list[list[int]]] = {}
-    for bunch in bunches.values():
+    for bunch in _bunch(exam, samples):
         strata.setdefault(exam.samples[bunch[0]].subset, []).append(bunch)
     placed: list[tuple[float, list[int]]] = []
     for stratum in strata.values():

@@ -168,16 +168,13 @@ class EndpointQueues:
         pool = self._pool
         if self.remaining == queue.remaining or place not in pool.working_places:
             return
-        workers = [
-            candidate
-            for candidate in pool.working_places
-            if candidate == place or not self._too_slow(candidate)
-        ]
-        speeds = {worker: pool.estimate_speed(worker) for worker in workers}
-        fair_share = (
-            math.ceil(self.remaining * pool.estimate_speed(place) / sum(speeds.values()))
-            - queue.remaining
-        )
+        speeds = {
+            worker: pool.estimate_speed(worker)
+            for worker in pool.working_places
+            if worker == place or not self._too_slow(worker)
+        }
+        share = self.remaining * pool.estimate_speed(place) / sum(speeds.values())
+        fair_share = math.ceil(share) - queue.remaining
 
         def is_home(where: Where) -> bool:
             return self._homes.choose_home(where, speeds) == place
@@ -190,11 +187,9 @@ class EndpointQueues:
         for donor_place, seconds in sorted(seconds_left.items(), key=lambda pair: -pair[1]):
             if fair_share < 1 or not self._helps(place, donor_place, seconds):
                 continue
-            donor_queue = self._queues[donor_place]
-            group = donor_queue.hand_over(
-                fair_share, is_preferred=is_home
-            ) or donor_queue.hand_over_part(fair_share)
-            if group is not None:
+            donor = self._queues[donor_place]
+            group = donor.hand_over(fair_share, is_preferred=is_home)
+            if (group := group or donor.hand_over_part(fair_share)) is not None:
                 queue.admit(group)
                 return
 

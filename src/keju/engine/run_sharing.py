@@ -243,14 +243,9 @@ class SharedBudget:
             limit, amount = getattr(self.budget, name), getattr(totals, name)
             if not limit:
                 continue
-            prices = {
-                flying_run: self._run_spending[flying_run].highest[name]
-                for flying_run in in_flight
-                if flying_run in self._run_spending
-            }
-            expected = amount + sum(
-                prices.get(flying_run, 0.0) * n for flying_run, n in in_flight.items()
-            )
+            meters = list(self._run_spending.items())
+            prices = {flying: meter.highest[name] for flying, meter in meters if in_flight[flying]}
+            expected = amount + sum(prices.get(flying, 0.0) * n for flying, n in in_flight.items())
             if expected > limit * ROUNDING:
                 return _budget_error(name, limit, amount, prices.get(run, 0.0))
             is_unknown = not self._run_spending[run].highest["tokens"]

@@ -69,75 +69,29 @@ def run_session(
     """
     total = sum(job.units for job in jobs)
     display = display or Display()
-    slots, files = 0, 1
+    slots, files = 0, PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
     display.start(total, recalled.count, [job.title for job in jobs])
     if recalled.damaged:
         display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).message)
     try:
         if recalled.count == total and rule is None:
             return None
+        is_random = rule is not None or config.order == "random"
         mask_blocks = iter([recalled.done])
         if rule is not None:
             mask_blocks = blocks(jobs, recalled.done, rule, config.seed)
         first_block = next(mask_blocks, None)
         if first_block is None:
             return None  # the rule asks for no more
-        spent_before = UsageMeter()
-        spent_before.include(recalled.spent)
-        spent_before.raise_to(**log.total_spent)  # interrupted episodes are not in any journal
-        spent_before.include(earlier_spending or UsageMeter())
-        spending = SpendingMeter(config.budget, config.price, spent_before, log.seconds)
-        run_share = SHARE.get()
-        if (
-            run_share is not None
-            and run_share.shared_budget is not None
-            and journal.path.name != VERDICTS
-        ):
-            spending.account = run_share.shared_budget.open(run_share.run, spending)
-        files = PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
+        spending = _open_spending(config, journal, log, recalled, earlier_spending)
         slots = reserve_slots(_count_slots(config, model), files)
         channel, kind = _make_executor(
             _limit_slots(config, model, slots, display), model, spending, display
         )
-        incomplete_jobs = [
-            job for job, done_mask in zip(jobs, recalled.done, strict=True) if done_mask.count(0)
-        ]
-        facts = SessionOutline(
-            run=journal.path.parent.name,
-            stage="judge" if journal.path.name == VERDICTS else "exam",
-            model=config.model,
-            endpoints=tuple(channel.addresses),
-            jobs=jobs,
-            total=total,
-            reused=recalled.count,
-            price=config.price,
-            in_flight=lambda: channel.addresses,
-        )
-        # A judge's replies have other settings.
-        unbounded = (
-            _exams_without_limit(incomplete_jobs)
-            if facts.stage == "exam" and not model.bounded
-            else []
-        )
-        session = _RunSession(
-            jobs, incomplete_jobs, channel, log, display, follow(facts), unbounded
-        )
-        session.checked = jobs if facts.stage == "exam" else ()
-        session.declared = {name for endpoint in config.endpoints for name in endpoint.declared}
-        random_order = rule is not None or config.order == "random"
-        estimator = None if random_order else make_length_estimator(recalled.lengths)
-        make_queue = partial(
-            _make_queue, config, jobs, defaultdict[Channel, set[Where]](set), estimator
-        )
-        queues: Iterable[UnitQueue | EndpointQueues]
-        if isinstance(channel, EndpointPool):
-            prefix_routes = PrefixRoutes(channel, jobs)
-            queues = (
-                EndpointQueues(channel, prefix_routes, jobs, done, make_queue)
-                for done in chain([first_block], mask_blocks)
-            )
-        else:
-            queues = map(partial(make_queue, channel), chain([first_block], mask_blocks))
+        outline = _outline(config, journal, jobs, channel, recalled)
+        session = _make_session(config, jobs, model, channel, log, display, recalled, outline)
+        estimator = None if is_random else make_length_estimator(recalled.lengths)
+        queues = _make_queues(config, jobs, channel, chain([first_block], mask_blocks), estimator)
         engine = kind(
             channel,
             queues,
@@ -150,6 +104,89 @@ def run_session(
     finally:
         release_slots(slots, files)
         display.finish()
+
+
+def _open_spending(
+    config: TaskConfig,
+    journal: Journal,
+    log: SessionLog,
+    recalled: ReusedUnits,
+    earlier_spending: UsageMeter | None,
+) -> SpendingMeter:
+    """Return the meter of the session, with what was spent before. A judge has its own budget."""
+    spent_before = UsageMeter()
+    spent_before.include(recalled.spent)
+    spent_before.raise_to(**log.total_spent)  # interrupted episodes are not in any journal
+    spent_before.include(earlier_spending or UsageMeter())
+    spending = SpendingMeter(config.budget, config.price, spent_before, log.seconds)
+    share = SHARE.get()
+    if share is not None and share.shared_budget is not None and not _is_judge(journal):
+        spending.account = share.shared_budget.open(share.run, spending)
+    return spending
+
+
+def _is_judge(journal: Journal) -> bool:
+    """Whether the replies of a session are the verdicts of a judge."""
+    return journal.path.name == VERDICTS
+
+
+def _outline(
+    config: TaskConfig,
+    journal: Journal,
+    jobs: Sequence[Job],
+    channel: Line,
+    recalled: ReusedUnits,
+) -> SessionOutline:
+    """Return what watchers learn about the session."""
+    return SessionOutline(
+        run=journal.path.parent.name,
+        stage="judge" if _is_judge(journal) else "exam",
+        model=config.model,
+        endpoints=tuple(channel.addresses),
+        jobs=jobs,
+        total=sum(job.units for job in jobs),
+        reused=recalled.count,
+        price=config.price,
+        in_flight=lambda: channel.addresses,
+    )
+
+
+def _make_session(
+    config: TaskConfig,
+    jobs: Sequence[Job],
+    model: Model,
+    channel: Line,
+    log: SessionLog,
+    display: Display,
+    recalled: ReusedUnits,
+    outline: SessionOutline,
+) -> _RunSession:
+    """Return the session of the jobs that are not complete."""
+    masks = zip(jobs, recalled.done, strict=True)
+    incomplete_jobs = [job for job, done_mask in masks if done_mask.count(0)]
+    # A judge's replies have other settings.
+    is_exam = outline.stage == "exam"
+    unbounded = _exams_without_limit(incomplete_jobs) if is_exam and not model.bounded else []
+    session = _RunSession(jobs, incomplete_jobs, channel, log, display, follow(outline), unbounded)
+    session.checked = jobs if is_exam else ()
+    session.declared = {name for endpoint in config.endpoints for name in endpoint.declared}
+    return session
+
+
+def _make_queues(
+    config: TaskConfig,
+    jobs: Sequence[Job],
+    channel: Line,
+    mask_blocks: Iterable[Sequence[bytearray]],
+    estimator: Expected | None,
+) -> Iterable[UnitQueue | EndpointQueues]:
+    """Return one queue for each block of questions."""
+    warm = defaultdict[Channel, set[Where]](set)
+    make_queue = partial(_make_queue, config, jobs, warm, estimator)
+    if not isinstance(channel, EndpointPool):
+        return map(partial(make_queue, channel), mask_blocks)
+    routes = PrefixRoutes(channel, jobs)
+    return (EndpointQueues(channel, routes, jobs, done, make_queue) for done in mask_blocks)
 
 
 def _count_slots(config: TaskConfig, model: Model) -> int:
@@ -386,11 +423,15 @@ class _RunSession:
             session.endpoints = [make_stored_endpoint(channel, spending, self._endpoint)]
         if (server := channel.model.server) is not None:
             session.server = server.facts()
+        self._note_episodes(session)
+        self._log.note_session(session)
+
+    def _note_episodes(self, session: StoredSession) -> None:
+        """Store the episodes of the session and the use of its tools, if there are any."""
         if episodes_begun := sum(solver.episodes_begun for solver in self._solvers):
             session.episodes_begun = episodes_begun
             session.episodes_finished = sum(solver.episodes_finished for solver in self._solvers)
             session.tools = {arm: solver.statistics() for arm, solver in self._arms.items()}
-        self._log.note_session(session)
 
     def _count_reported_names(self) -> Counter[str]:
         """Return the model names in the replies that count, including those of earlier sessions."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from keju.reporting import format as fmt
-from keju.reporting.format import UNKNOWN, Labels, count, interval, money, share
+from keju.reporting.format import UNKNOWN, Labels, count, interval, money, percent
 from keju.reporting.pairs import explain_borderline, p_value, pair_title, point_ends, points
-from keju.results.schema import Comparison, ResultEntry, Results
+from keju.results.schema import Comparison, Metric, ResultEntry, Results
 from keju.types import Episode
 
 Line = list[str]
@@ -24,7 +24,7 @@ class TitledTable(NamedTuple):
     rows: list[Line]
 
 
-def arm_table(results: Results, labels: Labels) -> TitledTable:
+def arm_table(results: Results, labels: Labels, digits: int = 2) -> TitledTable:
     """Return a row for each arm: its score, and its tool calls, latency and cost.
 
     An arm with several readers gets a row for each of them. The table is empty if no question is
@@ -35,7 +35,7 @@ def arm_table(results: Results, labels: Labels) -> TitledTable:
     entries = _arms_of(results)
     if not fmt.answered_rows(entries):
         return TitledTable(titles, [])
-    rows = [_arm_row(entry, labels) for entry in entries]
+    rows = [_arm_row(entry, labels, digits) for entry in entries]
     has_prices = any(row[-1] != UNKNOWN for row in rows)
     end = len(titles) if has_prices else -2
     titles, rows = titles[:end], [row[:end] for row in rows]
@@ -46,7 +46,7 @@ def arm_table(results: Results, labels: Labels) -> TitledTable:
     return TitledTable(titles, rows)
 
 
-def _arm_row(entry: ResultEntry, labels: Labels) -> Line:
+def _arm_row(entry: ResultEntry, labels: Labels, digits: int) -> Line:
     metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
     accuracy = entry.metrics["accuracy"]
     correct_answers = (accuracy.value or 0.0) * accuracy.n
@@ -54,8 +54,8 @@ def _arm_row(entry: ResultEntry, labels: Labels) -> Line:
     replies = max(1, sum(entry.outcomes.values()))
     return [
         entry.full_name,
-        share(metric.value, metric.bounds),
-        interval(metric.ci95),
+        _share(metric, digits),
+        interval(metric.ci95, digits),
         labels.graded_count(entry),
         count(tools.calls) if tools else "0",
         count(tools.failed) if tools else "0",
@@ -66,14 +66,21 @@ def _arm_row(entry: ResultEntry, labels: Labels) -> Line:
     ]
 
 
-def pair_table(results: Results, labels: Labels) -> TitledTable:
+def _share(metric: Metric, digits: int) -> str:
+    """Return a score, or its range if it has no value."""
+    if metric.value is None and metric.bounds:
+        return f"{interval(metric.bounds, digits)} %"
+    return percent(metric.value, digits)
+
+
+def pair_table(results: Results, labels: Labels, digits: int = 2) -> TitledTable:
     """Return a row for each pair of arms: the counts, the difference, its interval and p.
 
     If several readers read the arms, the table names the reader of the pairs.
     """
     names = "pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p"
     titles = [labels(f"arms.{name}") for name in (*names, "p_holm")]
-    rows = [_pair_row(pair, labels) for pair in _arm_pairs(results)]
+    rows = [_pair_row(pair, labels, digits) for pair in _arm_pairs(results)]
     end = len(titles) if _has_several_pairs(results) else -1
     titles, rows = titles[:end], [row[:end] for row in rows]
     if _has_several_readers(results):
@@ -104,15 +111,15 @@ def _has_several_pairs(results: Results) -> bool:
     return any(pair.p_holm is not None for pair in _arm_pairs(results))
 
 
-def _pair_row(pair: Comparison, labels: Labels) -> Line:
+def _pair_row(pair: Comparison, labels: Labels, digits: int) -> Line:
     return [
         pair_title(pair, labels),
         count(pair.both),
         count(pair.arm_only),
         count(pair.base_only),
         count(pair.neither),
-        points(pair.difference),
-        point_ends(pair.ci95),
+        points(pair.difference, digits),
+        point_ends(pair.ci95, digits),
         *map(p_value, (pair.p, pair.p_holm)),
     ]
 

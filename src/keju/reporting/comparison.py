@@ -18,7 +18,8 @@ from keju.reporting.diffing import diff_words
 from keju.reporting.format import Labels
 from keju.reporting.gallery import TextExcerpt, excerpt
 from keju.reporting.pages import HTML_LANG, BilingualLabels, make_environment
-from keju.reporting.pairs import answers, pairs_context
+from keju.reporting.pair_contexts import pairs_context
+from keju.reporting.pairs import answers
 from keju.results.compare import Compared, compare
 from keju.results.schema import ChangedQuestion, Comparison
 from keju.results.scored_exam import Source
@@ -31,6 +32,8 @@ MOST_PAIRS = 12
 """The largest number of pairs for which the page shows replies."""
 TEXT = 3_000
 """The number of characters of a question or of a reply."""
+CASES_IN_SIGHT = 5
+"""The number of questions of a pair that are listed before the others are unfolded."""
 PAGE = "compare.html"
 """The default file name of a comparison."""
 _ANSWER = 60
@@ -70,20 +73,9 @@ def report_comparison(
 
 def _context(compared_runs: Compared, texts: Sequence[list[Any]], labels: Labels) -> dict[str, Any]:
     """Return the template context in one language."""
-    context = pairs_context(compared_runs.comparisons, labels)
+    context = pairs_context(compared_runs.comparisons, labels, is_static=True)
     for pair_context, pair_texts in zip(context["pairs"], texts, strict=True):
-        pair, number = pair_context["pair"], pair_context["number"]
-        subsets = list(dict.fromkeys(flip.subset for flip, _ in pair_texts))
-        anchors: dict[str, str] = {}
-        cases = []
-        for place, (flip, sides) in enumerate(pair_texts):
-            anchor = "" if flip.subset in anchors else f"flip-{number}-{place}"
-            anchors.setdefault(flip.subset, f"#{anchor}")
-            case = _case(flip, (pair.base, pair.arm), sides, labels)
-            cases.append(case | {"anchor": anchor, "number": subsets.index(flip.subset)})
-        for row in pair_context["subsets"]:
-            row["href"] = anchors.get(row["name"], "")
-        pair_context |= {"cases": cases, "subset_options": subsets}
+        _add_cases(pair_context, pair_texts, labels)
     names = list(dict.fromkeys(name for p in compared_runs.comparisons for name in (p.base, p.arm)))
     title = labels("compare.title_several", names=labels("list_separator").join(names))
     if len(names) == 2:
@@ -94,8 +86,25 @@ def _context(compared_runs: Compared, texts: Sequence[list[Any]], labels: Labels
         ],
         "title": fmt.printable(title, one_line=True),
         "notices": [notice.text(labels.language) for notice in compared_runs.notices],
+        "cases_in_sight": CASES_IN_SIGHT,
         "version": metadata.version("keju"),
     }
+
+
+def _add_cases(pair_context: dict[str, Any], pair_texts: list[Any], labels: Labels) -> None:
+    """Add the questions with both replies to the context of a pair, and link subsets to them."""
+    pair, number = pair_context["pair"], pair_context["number"]
+    subsets = list(dict.fromkeys(flip.subset for flip, _ in pair_texts))
+    anchors: dict[str, str] = {}
+    cases = []
+    for place, (flip, sides) in enumerate(pair_texts):
+        anchor = "" if flip.subset in anchors else f"flip-{number}-{place}"
+        anchors.setdefault(flip.subset, f"#{anchor}")
+        case = _case(flip, (pair.base, pair.arm), sides, labels)
+        cases.append(case | {"anchor": anchor, "number": subsets.index(flip.subset)})
+    for row in pair_context["subsets"]:
+        row["href"] = anchors.get(row["name"], "")
+    pair_context |= {"cases": cases, "subset_options": subsets}
 
 
 def _reply_pieces(pair: Comparison) -> Iterator[tuple[ChangedQuestion, Any]]:

@@ -235,32 +235,47 @@ def case_of(
     """Return an answer with its texts cut and its options in the order that the model saw."""
     reply = record.reply
     short_reply = replace(reply, text="", reasoning="", raw="", tool_calls=(), episode=None)
-    episode = reply.episode
-    transcripts = (
-        [list(transcript(episode, language_labels)) for language_labels in labels]
-        if episode is not None
-        else []
-    )
-    choices = sample.choices if sample else ()
-    if sample and _contains_choices(sample.text, choices):
-        choices = ()
-    size = len(record.order)
-    original_order = (sample and sample.order) or tuple(range(len(choices)))
-    if choices and size and size == len(original_order) and record.order != original_order:
-        by_origin = dict(zip(original_order, choices[:size], strict=True))
-        choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
-    excerpts = (excerpt(choice, TAIL * 2) for choice in choices)
     return ShownAnswer(
         subset=subset,
         record=replace(record, reply=short_reply),  # without its long texts a record is small
         question=excerpt(sample.text, limit) if sample else None,
-        choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in excerpts),
+        choices=tuple(map(_join_excerpt, _choices_in_order(record, sample))),
         reply=excerpt(reply.text, limit),
         reasoning=excerpt(reply.reasoning, limit),
         reasoning_length=len(reply.reasoning),
-        steps=tuple(
-            (tuple(version.title for version in step), excerpt(step[0].text, limit), step[0].failed)
-            for step in zip(*transcripts, strict=True)
-        ),
+        steps=_steps(record, labels, limit),
         prompt=render(record, sample) if render is not None and sample is not None else None,
+    )
+
+
+def _choices_in_order(record: Record, sample: Sample | None) -> tuple[str, ...]:
+    """Return the options as the model saw them; empty if the question contains them."""
+    choices = sample.choices if sample else ()
+    if sample is None or _contains_choices(sample.text, choices):
+        return ()
+    size = len(record.order)
+    original_order = sample.order or tuple(range(len(choices)))
+    if not choices or not size or size != len(original_order) or record.order == original_order:
+        return choices
+    by_origin = dict(zip(original_order, choices[:size], strict=True))
+    return (*(by_origin[origin] for origin in record.order), *choices[size:])
+
+
+def _join_excerpt(choice: str) -> str:
+    """Return an option on a page; a long one without its middle."""
+    cut = excerpt(choice, TAIL * 2)
+    return f"{cut.head} … {cut.tail}" if cut.left_out else cut.head
+
+
+def _steps(
+    record: Record, labels: Sequence[Labels], limit: int
+) -> tuple[tuple[tuple[str, ...], TextExcerpt, bool], ...]:
+    """Return the transcript of a model that used tools, with titles in each language."""
+    episode = record.reply.episode
+    if episode is None:
+        return ()
+    transcripts = [list(transcript(episode, language_labels)) for language_labels in labels]
+    return tuple(
+        (tuple(version.title for version in step), excerpt(step[0].text, limit), step[0].failed)
+        for step in zip(*transcripts, strict=True)
     )

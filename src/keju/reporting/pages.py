@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from keju.messages import Language
 from keju.reporting import format as fmt
+from keju.reporting import page_numbers
 from keju.reporting.format import Labels
 from keju.results.schema import SubsetRow
 from keju.types import Outcome
@@ -106,6 +107,13 @@ def bilingual(text: Any) -> str:
     return " / ".join(text.texts) if isinstance(text, BilingualText) else str(text)
 
 
+def breakable(name: str) -> str:
+    """Allow line breaks after each part of a name: ``demo_``, ``sorting_``, ``3``."""
+    if isinstance(name, BilingualText):
+        return name
+    return Markup("_<wbr>").join(name.split("_"))
+
+
 def moment(timestamp: str) -> str:
     """Format a time as local time and keep the exact time in an attribute."""
     local_time = fmt.moment(timestamp)
@@ -130,7 +138,10 @@ def make_environment(*packages: str) -> Environment:
         lstrip_blocks=True,
         bytecode_cache=CompiledTemplates(),
     )
-    environment.filters |= {"plain": plain, "bilingual": bilingual, "moment": moment}
-    for name in ("percent", "published", "interval", "count", "share", "shorten"):
-        environment.filters[name] = getattr(fmt, name)
+    environment.filters |= {
+        "plain": plain, "bilingual": bilingual, "moment": moment, "breakable": breakable,
+        "percent": page_numbers.page_percent, "interval": page_numbers.page_interval,
+        "share": page_numbers.page_share,
+        "published": fmt.published, "count": fmt.count, "shorten": fmt.shorten,
+    }  # fmt: skip
     return environment

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from keju.messages import field_word, format_p, value_word
-from keju.reporting.format import UNKNOWN, Labels, count
+from keju.reporting.format import UNKNOWN, Labels, count, decimals
 from keju.results.gate_rows import GateRow
 from keju.results.schema import (
     SIGNIFICANT,
@@ -54,19 +54,21 @@ def field_values(mismatch: Mismatch, labels: Labels) -> tuple[str, str]:
     return left_value, right_value
 
 
-def points(value: float | None) -> str:
+def points(value: float | None, digits: int | None = None) -> str:
     """Format a difference in percentage points: ``+6.94``."""
-    return UNKNOWN if value is None else f"{100 * value:+.2f}"
+    digits = decimals() if digits is None else digits
+    return UNKNOWN if value is None else f"{100 * value:+.{digits}f}"
 
 
-def point_ends(ends: Ends | None) -> str:
+def point_ends(ends: Ends | None, digits: int | None = None) -> str:
     """Format the interval of a difference in percentage points: ``+3.56 … +10.30``."""
-    return UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
+    return UNKNOWN if ends is None else " … ".join(points(end, digits) for end in ends)
 
 
-def detectable_points(pair: Comparison | SubsetChange) -> str:
+def detectable_points(pair: Comparison | SubsetChange, digits: int | None = None) -> str:
     """Return the smallest difference that the questions could detect, in percentage points."""
-    return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.2f}"
+    digits = decimals() if digits is None else digits
+    return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.{digits}f}"
 
 
 def p_value(value: float | None) -> str:
@@ -212,81 +214,4 @@ def difference_mark(row: HasDifference, p: float | None, scale: float) -> dict[s
         "bounds": None,
         "chance": None,
         "class_": ("above" if above else "below") if is_significant else "tie",
-    }
-
-
-# The context of a comparison for templates (``templates/pairs.html.j2``).
-
-
-def pairs_context(pairs: Sequence[Comparison], labels: Labels) -> dict[str, Any]:
-    """Return the context of comparisons and the scale that all of them share.
-
-    The page sets `href` of each subset.
-    """
-    scale = scale_of(pairs)
-    pair_contexts = [
-        _pair_context(pair, labels, number) | {"overview": _overview(pair, scale)}
-        for number, pair in enumerate(pairs)
-    ]
-    return {"pairs": pair_contexts, "overview_ticks": difference_ticks(scale)}
-
-
-def _overview(pair: Comparison, scale: float) -> dict[str, Any]:
-    p = pair.p if pair.p_holm is None else pair.p_holm
-    return {
-        "words": f"{points(pair.difference)} ({point_ends(pair.ci95)})",
-        "mark": difference_mark(pair, p, scale),
-    }
-
-
-def _pair_context(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
-    language = labels.language
-    scale = scale_of(pair.subsets)
-    key = "compare.asked" if pair.obstacle is None else "compare.asked_apart"
-    return {
-        "pair": pair,
-        "number": number,
-        "anchor": f"pair-{number}",
-        "title": pair_title(pair, labels),
-        "reader": pair_readers(pair),
-        "question": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),
-        "conclusion": pair.conclusion.text(language),
-        "notices": [notice.text(language) for notice in pair.notices],
-        "class_": pair.verdict if pair.verdict in ("above", "below") else "tie",
-        "difference": points(pair.difference),
-        "interval": point_ends(pair.ci95),
-        "p": p_value(pair.p),
-        "p_holm": p_value(pair.p_holm),
-        "models": len({pair.base_model, pair.arm_model}) > 1,
-        "sides": [
-            (pair.base, pair.base_model, pair.base_rate, pair.base_only),
-            (pair.arm, pair.arm_model, pair.arm_rate, pair.arm_only),
-        ],
-        "notes": list(comparison_notes(pair, labels)),
-        "resources": list(resource_rows(pair, labels)),
-        "ticks": difference_ticks(scale),
-        "subsets": [_subset_context(row, scale) for row in pair.subsets],
-        "mismatches": [
-            (field_name(mismatch, labels), *field_values(mismatch, labels), mismatch.decisive)
-            for mismatch in pair.unlike
-        ],
-    }
-
-
-def _subset_context(row: SubsetChange, scale: float) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "href": "",
-        "n": row.n,
-        "base_rate": row.base_rate,
-        "arm_rate": row.arm_rate,
-        "points": points(row.difference),
-        "ends": point_ends(row.ci95),
-        "words": f"{points(row.difference)} ({point_ends(row.ci95)})",
-        "p": p_value(row.p_adjusted),
-        "significant": row.p_adjusted < SIGNIFICANT,
-        "gained": row.arm_only,
-        "lost": row.base_only,
-        "detectable": detectable_points(row),
-        "mark": difference_mark(row, row.p_adjusted, scale),
     }

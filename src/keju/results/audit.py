@@ -527,10 +527,8 @@ def _reader_notices(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
 
     Only readers that know the protocol's form count. If no reader knows it, all readers count.
     """
-    some_reader_knows_form = any(row.knows_form for row in rows)
-    for row in rows:
-        is_relevant = row.knows_form or not some_reader_knows_form
-        if row.outside and is_relevant and row.accuracy.value is not None:
+    for row in [row for row in rows if row.knows_form] or rows:
+        if row.outside and row.accuracy.value is not None:
             headline_accuracy = rows[0].accuracy
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
             points = 100 * (row.accuracy.value - (headline_accuracy.value or 0.0))

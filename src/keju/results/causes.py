@@ -232,20 +232,19 @@ class AuditedReply:
     def is_suspect(self) -> bool:
         """Whether the reply is suspect; the beginning of this module lists the cases."""
         headline, secondary = self.headline_reading, self.secondary_reading
-        if headline.answer.value is None or secondary.answer.value is None:
+        if None in (headline.answer.value, secondary.answer.value):
             return True
         outcomes = {headline.score.outcome, secondary.score.outcome}
-        if not outcomes <= {"correct", "incorrect", "unlabelled", "ungraded"}:
-            return True
-        if not self.is_same_answer(headline.answer.value, secondary.answer.value):
-            return True
-        if not {"order_decides", "replayed_examples"}.isdisjoint(secondary.answer.signs):
-            return True
-        if self.is_right_by_another_reader:
-            return True
-        if self.has_stale_score or any(cause.applies(self) for cause in ALWAYS):
-            return True
-        return not self.guessed_right and bool(self.traits)
+        suspect_signs = {"order_decides", "replayed_examples"}
+        return (
+            not outcomes <= {"correct", "incorrect", "unlabelled", "ungraded"}
+            or not self.is_same_answer(headline.answer.value or "", secondary.answer.value or "")
+            or not suspect_signs.isdisjoint(secondary.answer.signs)
+            or self.is_right_by_another_reader
+            or self.has_stale_score
+            or any(cause.applies(self) for cause in ALWAYS)
+            or bool(not self.guessed_right and self.traits)
+        )
 
     @property
     def is_right_by_another_reader(self) -> bool:
@@ -286,16 +285,21 @@ def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
     """
     protocol_reader = exam.readers.get(exam.protocol.reader, readers[0])
     sample = next((sample for sample in exam.samples if sample.target), None)
-    tiers: dict[str, str] = {}
-    for template in OWN_FORMS if sample else ():
+    forms = _forms_by_tier(protocol_reader, sample) if sample else {}
+    form = forms.get("strict") or forms.get("tolerant")
+    if form is None:
+        return []
+    return [reader.name for reader in readers if _find_tier(reader, form, sample) is not None]
+
+
+def _forms_by_tier(reader: Reader, sample: Sample) -> dict[str, str]:
+    """Return the first form of an answer that a reader finds in each tier."""
+    forms: dict[str, str] = {}
+    for template in OWN_FORMS:
         for form in (template, template.replace("{}", "({})")):
-            if (tier := _find_tier(protocol_reader, form, sample)) is not None:
-                tiers.setdefault(tier, form)
-    form = tiers.get("strict") or tiers.get("tolerant") or ""
-    matching_readers = (
-        reader for reader in readers if form and _find_tier(reader, form, sample) is not None
-    )
-    return [reader.name for reader in matching_readers]
+            if (tier := _find_tier(reader, form, sample)) is not None:
+                forms.setdefault(tier, form)
+    return forms
 
 
 def _find_tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
@@ -551,10 +555,13 @@ def _is_part_of_number(case: AuditedReply) -> bool:
         return False
     if parse_number(value) is None or parse_number(target) is None:
         return False
-    shorter, longer = sorted(
-        (text.strip().replace(",", "").lstrip("+-−") for text in (value, target)), key=len
-    )
+    shorter, longer = sorted(map(_digits_of, (value, target)), key=len)
     return longer.endswith(shorter) or (len(longer) > 2 and shorter in longer)
+
+
+def _digits_of(number: str) -> str:
+    """Return a number without its sign and its separators."""
+    return number.strip().replace(",", "").lstrip("+-−")
 
 
 CAUSES: tuple[AuditCause, ...] = (

@@ -109,10 +109,11 @@ def settings_summary(facts: StoredExam, manifest: Manifest, arm: str = "") -> di
     selection = {name: config.get(name, fields[name].default) for name in ("total", "ids", "shard")}
     limit, files = args.get("limit", config.get("limit")), facts.data.files
     sample = config.get("sample", fields["sample"].default)
-    samples_questions = (limit is not None or selection["total"] is not None) and sample != "first"
+    is_part = limit is not None or selection["total"] is not None
+    samples_questions = is_part and sample != "first"
     settings = facts.settings
-    randomises_prompts = settings.get("shuffle_choices") or settings.get("few_shot_random")
-    is_random = samples_questions or randomises_prompts or args.get("shuffle")
+    chances = samples_questions, args.get("shuffle")
+    is_random = any((*chances, settings.get("shuffle_choices"), settings.get("few_shot_random")))
     return {
         **settings,
         **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},

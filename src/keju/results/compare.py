@@ -171,21 +171,20 @@ def compare_sittings(
     ):
         pairs, unmatched_exams = match_exams(base_group, arm_group)
         for base, arm in pairs:
-            labels = [
-                f"{name} · {scored_exam.arm}" if scored_exam.arm else name
-                for name, scored_exam in ((base_name, base), (arm_name, arm))
-            ]
+            labels = _label(base_name, base), _label(arm_name, arm)
             pair = compare_pair(base, arm, *labels, detailed=True, texts=texts)
             comparisons.append(replace(pair, base_is_first=base_name == names[0]))
-        for exam in unmatched_exams:
-            notices.append(
-                Notice("compare_alone", {"exam": exam, "base": base_name, "arm": arm_name})
-            )
+        values = {"base": base_name, "arm": arm_name}
+        notices += [Notice("compare_alone", {"exam": exam, **values}) for exam in unmatched_exams]
     exams = dict.fromkeys(pair.exam for pair in comparisons)
     adjusted = (
         _adjust_for_pairs([pair for pair in comparisons if pair.exam == exam]) for exam in exams
     )
     return Compared(comparisons=tuple(chain.from_iterable(adjusted)), notices=tuple(notices))
+
+
+def _label(name: str, scored_exam: ScoredExam) -> str:
+    return f"{name} · {scored_exam.arm}" if scored_exam.arm else name
 
 
 def match_exams(
@@ -198,22 +197,13 @@ def match_exams(
     exams are paired, so that the comparison reports the difference.
     """
     pairs, unmatched_exams = [], []
-    exams = dict.fromkeys(scored_exam.exam.benchmark for scored_exam in (*base, *arm))
-    for exam in exams:
-        base_exams, arm_exams = (
-            [scored_exam for scored_exam in group if scored_exam.exam.benchmark == exam]
-            for group in (base, arm)
-        )
-        arms = {scored_exam.arm: scored_exam for scored_exam in arm_exams}
-        matches = [
-            (scored_exam, arms[scored_exam.arm])
-            for scored_exam in base_exams
-            if scored_exam.arm in arms
-        ]
-        if not matches and len(base_exams) == len(arm_exams) == 1:
-            matches = [(base_exams[0], arm_exams[0])]
+    for exam in dict.fromkeys(scored_exam.exam.benchmark for scored_exam in (*base, *arm)):
+        base_arms, arm_arms = _by_arm(base, exam), _by_arm(arm, exam)
+        matches = [(base_arms[name], arm_arms[name]) for name in base_arms if name in arm_arms]
+        if not matches and len(base_arms) == len(arm_arms) == 1:
+            matches = [*zip(base_arms.values(), arm_arms.values(), strict=True)]
         pairs += matches
-        if len(matches) < max(len(base_exams), len(arm_exams)):
+        if len(matches) < max(len(base_arms), len(arm_arms)):
             unmatched_exams.append(exam)
     if pairs:
         return pairs, unmatched_exams
@@ -266,6 +256,12 @@ def _adjust_for_pairs(pairs: Sequence[Comparison]) -> list[Comparison]:
         return list(pairs)
     adjusted = iter(holm(p_values))
     return [pair if pair.p is None else replace(pair, p_holm=next(adjusted)) for pair in pairs]
+
+
+def _by_arm(scored_exams: Sequence[ScoredExam], exam: str) -> dict[str, ScoredExam]:
+    """Return the arms of one exam by their names."""
+    arms = [scored_exam for scored_exam in scored_exams if scored_exam.exam.benchmark == exam]
+    return {scored_exam.arm: scored_exam for scored_exam in arms}
 
 
 def compare_pair(
@@ -484,7 +480,7 @@ def unfinished_notices(scored_exam: ScoredExam, name: str) -> Iterator[Notice]:
         yield Notice("compare_unfinished", {"run": name, "part": answered, "whole": job.units})
     elif job.missing:
         yield Notice("compare_no_replies", {"run": name})
-    if job.stopping is not None and job.stopping.early:
+    if job.stopped_early:
         yield Notice("compare_stopped", {"run": name})
 
 
@@ -515,25 +511,18 @@ def mismatch_notices(exam_mismatches: Sequence[Mismatch]) -> Iterator[Notice]:
     have different names, and endpoints often report nothing about their weights.
     """
     models_differ = any(mismatch.field == "model" for mismatch in exam_mismatches)
-    listed_mismatches = [
-        mismatch
-        for mismatch in exam_mismatches
-        if mismatch.field not in PLAIN and not (models_differ and mismatch.field == WEIGHTS)
-    ]
-    one_sided_mismatches = [
-        mismatch
-        for mismatch in listed_mismatches
-        if mismatch.field in FIXED_FACTS and None in (mismatch.first, mismatch.second)
-    ]
-    if differing_facts := [
-        mismatch.words for mismatch in listed_mismatches if mismatch not in one_sided_mismatches
-    ]:
-        yield Notice("compare_otherwise", {"fields": differing_facts})
-    if one_sided_mismatches and not models_differ:
-        yield Notice(
-            "compare_known_of_one",
-            {"fields": [mismatch.words for mismatch in one_sided_mismatches]},
-        )
+    unlisted = {*PLAIN, *([WEIGHTS] if models_differ else [])}
+    differing: list[str | Notice] = []
+    one_sided: list[str | Notice] = []
+    for mismatch in exam_mismatches:
+        if mismatch.field not in unlisted:
+            values = mismatch.first, mismatch.second
+            is_one_sided = mismatch.field in FIXED_FACTS and None in values
+            (one_sided if is_one_sided else differing).append(mismatch.words)
+    if differing:
+        yield Notice("compare_otherwise", {"fields": differing})
+    if one_sided and not models_differ:
+        yield Notice("compare_known_of_one", {"fields": one_sided})
 
 
 def _notices(
@@ -544,17 +533,19 @@ def _notices(
     if base.name and base.arm == arm.arm and one_run:
         yield Notice("compare_itself", {"base": comparison.base})
     # Arms of one run are compared because their tools differ.
+    expected = {TOOLS} if one_run else set()
     yield from mismatch_notices(
-        [mismatch for mismatch in comparison.unlike if not (one_run and mismatch.field == TOOLS)]
+        [mismatch for mismatch in comparison.unlike if mismatch.field not in expected]
     )
-    for name, scored_exam in ((comparison.base, base), (comparison.arm, arm)):
-        if scored_exam.partial:
-            yield Notice("compare_partly_known", {"name": name})
-        yield from doubt_notices(scored_exam, name)
-        yield from unfinished_notices(scored_exam, name)
-        yield from unread_notices(scored_exam, name)
+    yield from _exam_notices(base, comparison.base)
+    yield from _exam_notices(arm, comparison.arm)
     if pairs.other_gold and not varied_settings(base, arm):
         yield Notice("compare_gold", {"n": pairs.other_gold})
+    yield from _selection_notices(comparison)
+
+
+def _selection_notices(comparison: Comparison) -> Iterator[Notice]:
+    """Yield notices about questions that do not count, and about few clusters."""
     part, total = comparison.left_out, comparison.n + comparison.left_out
     if part > MOST_UNGRADED * total:
         yield Notice("compare_selection", {"part": part, "whole": total})
@@ -588,3 +579,12 @@ def find_mismatches(
         )
         for base, arm in pairs
     ]
+
+
+def _exam_notices(scored_exam: ScoredExam, name: str) -> Iterator[Notice]:
+    """Yield the notices about one of the two sources."""
+    if scored_exam.partial:
+        yield Notice("compare_partly_known", {"name": name})
+    yield from doubt_notices(scored_exam, name)
+    yield from unfinished_notices(scored_exam, name)
+    yield from unread_notices(scored_exam, name)

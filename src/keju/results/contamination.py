@@ -166,39 +166,37 @@ def contamination(
         empty_figures: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
         return Contamination(**shared_fields, **empty_figures)
     published_scores, fresh_scores = _group_scores(published_exam), _group_scores(fresh_exam)
+    sides = published_scores, fresh_scores
+    names = dict.fromkeys((*published_scores.scores, *fresh_scores.scores))
     groups = {
         name: (
             ScoreGroup.of(published_scores.scores[name]),
             ScoreGroup.of(fresh_scores.scores[name]),
         )
-        for name in published_scores.scores
-        if name in fresh_scores.scores
+        for name in names
+        if all(name in side.scores for side in sides)
     }
     shared_subsets = published_scores.subsets & fresh_scores.subsets
-    uncompared = [
-        name for name in (*published_scores.scores, *fresh_scores.scores) if name not in groups
-    ]
-    overall, rates = (
-        stratified_difference(list(groups.values())),
-        _average_groups(list(groups.values())),
-    )
+    overall = stratified_difference(list(groups.values()))
+    rates = _average_groups(list(groups.values()))
     return Contamination(
         **shared_fields,
         published=rates[0],
         fresh=rates[1],
-        difference=None if overall is None else overall.value,
-        ci95=None if overall is None else _ends(overall.interval),
-        p=None if overall is None else overall.p,
+        **_figures_of(overall),
         subsets=tuple(_compare_subsets(groups)),
-        left_out=sum(
-            side.left_out[name]
-            for side in (published_scores, fresh_scores)
-            for name in shared_subsets
-        ),
+        left_out=sum(side.left_out[name] for side in sides for name in shared_subsets),
         faulty=sum(published_scores.faulty[name] for name in shared_subsets),
-        uncompared=tuple(dict.fromkeys(uncompared)),
+        uncompared=tuple(name for name in names if name not in groups),
         notices=tuple(_notices(published_exam, fresh_exam, exam_mismatches)),
     )
+
+
+def _figures_of(overall: GroupDifference | None) -> dict[str, Any]:
+    """Return the difference with its interval and p value; None for each if there is none."""
+    if overall is None:
+        return dict.fromkeys(("difference", "ci95", "p"))
+    return {"difference": overall.value, "ci95": _ends(overall.interval), "p": overall.p}
 
 
 def _match_exams(
@@ -209,14 +207,7 @@ def _match_exams(
 ) -> tuple[ScoredExam, ScoredExam]:
     """Return the published exam, and the fresh exam of the same kind and difficulty."""
     names = {"published": str(published), "fresh": str(fresh)}
-    pairs = [
-        (published_exam, fresh_exam)
-        for published_exam, fresh_exam in product(published_exams, fresh_exams)
-        if not _is_fresh(published_exam)
-        and _is_fresh(fresh_exam)
-        and published_exam.exam.benchmark
-        in (fresh_exam.exam.benchmark, registry.get(fresh_exam.exam.benchmark).fresh_of or None)
-    ]
+    pairs = [pair for pair in product(published_exams, fresh_exams) if _is_same_kind(*pair)]
     if not pairs:
         raise UsageError("contamination_no_pair", **names)
     equally_hard_pairs = [
@@ -225,16 +216,17 @@ def _match_exams(
     if not equally_hard_pairs:
         raise UsageError("contamination_difficulty", **names)
     if len(equally_hard_pairs) > 1:
-        arms = [
-            *dict.fromkeys(
-                scored_exam.arm
-                for pair in equally_hard_pairs
-                for scored_exam in pair
-                if scored_exam.arm
-            )
-        ]
-        raise UsageError("contamination_arms", arms=arms, **names)
+        arms = [exam.arm for pair in equally_hard_pairs for exam in pair if exam.arm]
+        raise UsageError("contamination_arms", arms=[*dict.fromkeys(arms)], **names)
     return equally_hard_pairs[0]
+
+
+def _is_same_kind(published_exam: ScoredExam, fresh_exam: ScoredExam) -> bool:
+    """Whether one exam is published and the other holds fresh questions of its kind."""
+    if _is_fresh(published_exam) or not _is_fresh(fresh_exam):
+        return False
+    name = fresh_exam.exam.benchmark
+    return published_exam.exam.benchmark in (name, registry.get(name).fresh_of or None)
 
 
 def _is_fresh(scored_exam: ScoredExam) -> bool:
@@ -261,19 +253,11 @@ def _find_mismatches(published_exam: ScoredExam, fresh_exam: ScoredExam) -> Iter
     ):
         for name in dict.fromkeys([*published_facts, *fresh_facts]):
             is_known_of_both = name in published_facts and name in fresh_facts
-            if (
-                name in INHERENT_DIFFERENCES | CHOOSING
-                or name.startswith(DATA)
-                or (partial and not is_known_of_both)
-            ):
+            if name in INHERENT_DIFFERENCES | CHOOSING or name.startswith(DATA):
                 continue
-            if published_facts.get(name) != fresh_facts.get(name):
-                yield Mismatch(
-                    name,
-                    published_facts.get(name),
-                    fresh_facts.get(name),
-                    decisive or name == "model",
-                )
+            values = published_facts.get(name), fresh_facts.get(name)
+            if values[0] != values[1] and (is_known_of_both or not partial):
+                yield Mismatch(name, *values, decisive or name == "model")
 
 
 class _SubsetScores(msgspec.Struct):

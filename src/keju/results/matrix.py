@@ -264,14 +264,13 @@ def _with_standings(
     exam: str, cells: Sequence[MatrixCell], pairs: Sequence[Comparison]
 ) -> Iterator[MatrixCell]:
     """Yield the cells of one exam, each compared with the highest cell of its arm."""
-    exam_cells = [cell for cell in cells if cell.exam == exam]
-    verdicts = {
-        frozenset((pair.base, pair.arm)): _find_standing(pair)
-        for pair in pairs
-        if pair.exam == exam
-    }
-    for arm in dict.fromkeys(cell.arm for cell in exam_cells):
-        arm_cells = [cell for cell in exam_cells if cell.arm == arm]
+    exam_pairs = [pair for pair in pairs if pair.exam == exam]
+    verdicts = {frozenset((pair.base, pair.arm)): _find_standing(pair) for pair in exam_pairs}
+    cells_by_arm: dict[str, list[MatrixCell]] = {}
+    for cell in cells:
+        if cell.exam == exam:
+            cells_by_arm.setdefault(cell.arm, []).append(cell)
+    for arm_cells in cells_by_arm.values():
         scored_cells = [cell for cell in arm_cells if cell.value is not None]
         best = max(scored_cells, key=lambda cell: cell.value or 0.0, default=None)
         for cell in arm_cells:

@@ -39,13 +39,6 @@ def mcpbr_document(
 ) -> dict[str, Any]:
     """Return the whole file; `records` are the graded records that count."""
     arms = {str(arm["name"]): arm for arm in manifest.config.get("arms", [])}
-    tasks: dict[tuple[str, int], dict[str, Any]] = {}
-    for record in records:
-        arm = record.arm or WITHOUT_ARM
-        task = tasks.setdefault((record.id, record.epoch), {"instance_id": record.id})
-        if record.epoch:
-            task["repeat"] = record.epoch
-        task[arm] = _describe_task(record, price)
     sessions = [session.tools for session in manifest.sessions if session.tools]
     entries = {entry.arm or WITHOUT_ARM: entry for entry in reversed(results.benchmarks)}
     summary: dict[str, Any] = {
@@ -57,10 +50,19 @@ def mcpbr_document(
     return {
         "metadata": _build_metadata(results, manifest, arms),
         "summary": summary,
-        "tasks": [
-            tasks[key] for key in sorted(tasks, key=lambda key: (natural_key(key[0]), key[1]))
-        ],
+        "tasks": _describe_tasks(records, price),
     }
+
+
+def _describe_tasks(records: Iterable[Record], price: Price | None) -> list[dict[str, Any]]:
+    """Return the questions in natural order, each with its replies by arm."""
+    tasks: dict[tuple[str, int], dict[str, Any]] = {}
+    for record in records:
+        task = tasks.setdefault((record.id, record.epoch), {"instance_id": record.id})
+        if record.epoch:
+            task["repeat"] = record.epoch
+        task[record.arm or WITHOUT_ARM] = _describe_task(record, price)
+    return [tasks[key] for key in sorted(tasks, key=lambda key: (natural_key(key[0]), key[1]))]
 
 
 def _build_metadata(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks import registry
@@ -119,27 +120,12 @@ def modes_exam(manifest: Manifest) -> ModesExam | None:
 
 def compare_runs(direct: Run, reasoned: Run) -> ModesComparison:
     """Compare a run that answered directly with a run that reasoned; UsageError if impossible."""
-    direct_exam, reasoned_exam = (modes_exam(run.manifest) for run in (direct, reasoned))
-    for run, run_exam in ((direct, direct_exam), (reasoned, reasoned_exam)):
-        if run.manifest.config.get("arms"):
-            raise UsageError("modes_arms", run=run.id)
-        if run_exam is None:
-            names = [n for n in registry.names() if registry.get(n).modes is not None]
-            raise UsageError("modes_no_exam", run=run.id, benchmarks=names)
-        expected_mode = run_exam.modes.direct if run is direct else run_exam.modes.reasoned
-        if run_exam.mode != expected_mode:
-            values = {
-                "benchmark": run_exam.exam.name,
-                "mode": run_exam.mode,
-                "wanted": expected_mode,
-            }
-            raise UsageError("modes_order", run=run.id, **values)
-    assert direct_exam is not None
+    direct_exam = _check_mode(direct, is_direct=True)
+    _check_mode(reasoned, is_direct=False)
     if difference := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError("modes_differ", **difference._asdict())
-    direct_scores, reasoned_scores = (
-        _load_scores(run, direct_exam.exam.name) for run in (direct, reasoned)
-    )
+    direct_scores = _load_scores(direct, direct_exam.exam.name)
+    reasoned_scores = _load_scores(reasoned, direct_exam.exam.name)
     comparison = compare_modes(direct_exam.modes, direct_scores.headline, reasoned_scores.headline)
     unread = [*direct_scores.unread_notices(direct), *reasoned_scores.unread_notices(reasoned)]
     comparison = comparison._replace(unread=tuple(unread))
@@ -158,6 +144,21 @@ class ModesPair(NamedTuple):
     reasoned: Run
 
 
+def _check_mode(run: Run, *, is_direct: bool) -> ModesExam:
+    """Return the exam of a run in one of the two modes; raise UsageError for another run."""
+    if run.manifest.config.get("arms"):
+        raise UsageError("modes_arms", run=run.id)
+    run_exam = modes_exam(run.manifest)
+    if run_exam is None:
+        names = [n for n in registry.names() if registry.get(n).modes is not None]
+        raise UsageError("modes_no_exam", run=run.id, benchmarks=names)
+    expected_mode = run_exam.modes.direct if is_direct else run_exam.modes.reasoned
+    if run_exam.mode != expected_mode:
+        values = {"benchmark": run_exam.exam.name, "mode": run_exam.mode, "wanted": expected_mode}
+        raise UsageError("modes_order", run=run.id, **values)
+    return run_exam
+
+
 def counterpart(run: Run) -> ModesPair | None:
     """Return a run and the newest complete run in the same folder that differs only in the mode."""
     run_exam = modes_exam(run.manifest)
@@ -167,9 +168,10 @@ def counterpart(run: Run) -> ModesPair | None:
     expected_mode = run_exam.modes.reasoned if is_direct else run_exam.modes.direct
     for candidate in reversed(list_runs(str(run.folder.parent))):
         candidate_exam = modes_exam(candidate.manifest) if candidate.manifest.complete else None
-        if candidate_exam is None or candidate_exam.mode != expected_mode:
+        if candidate_exam is None:
             continue
-        if candidate_exam.exam.name != run_exam.exam.name:
+        mode_and_exam = candidate_exam.mode, candidate_exam.exam.name
+        if mode_and_exam != (expected_mode, run_exam.exam.name):
             continue
         if difference_of(run.manifest, candidate.manifest) is None:
             direct, reasoned = (run, candidate) if is_direct else (candidate, run)
@@ -264,27 +266,22 @@ def compare_modes(
     modes: ThinkingModes, answer_only: Mapping[str, float], cot: Mapping[str, float]
 ) -> ModesComparison:
     """Compare the scores of two runs by sample id."""
-    pairs: dict[str | None, list[tuple[float, float]]] = defaultdict(list)
+    by_subject: dict[str | None, list[tuple[float, float]]] = defaultdict(list)
     for name, score in answer_only.items():
         if name in cot:
-            pairs[modes.subject_of(name)].append((score, cot[name]))
-    shared_pairs = {name: pairs[name] for name in modes.subjects if name in pairs}
+            by_subject[modes.subject_of(name)].append((score, cot[name]))
+    shared_pairs = {name: by_subject[name] for name in modes.subjects if name in by_subject}
     if not shared_pairs:
         raise UsageError("modes_nothing_shared")
-    everything = [pair for subject_pairs in shared_pairs.values() for pair in subject_pairs]
+    groups = {
+        name: [shared_pairs[subject] for subject in subjects]
+        for name, subjects in modes.groups.items()
+        if shared_pairs.keys() >= {*subjects}
+    }
     return ModesComparison(
-        _build_row(OVERALL, "all shared questions", [everything]),
-        [
-            _build_row(name, modes.subjects[name], [subject_pairs])
-            for name, subject_pairs in shared_pairs.items()
-        ],
-        [
-            _build_row(
-                name, modes.titles.get(name, name), [shared_pairs[subject] for subject in subjects]
-            )
-            for name, subjects in modes.groups.items()
-            if all(subject in shared_pairs for subject in subjects)
-        ],
+        _build_row(OVERALL, "all shared questions", [[*chain(*shared_pairs.values())]]),
+        [_build_row(name, modes.subjects[name], [pairs]) for name, pairs in shared_pairs.items()],
+        [_build_row(name, modes.titles.get(name, name), group) for name, group in groups.items()],
     )
 
 

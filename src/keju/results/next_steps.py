@@ -252,13 +252,11 @@ def _question_flags(scored_exams: Sequence[ScoredExam], size: int) -> str | None
     each exam needs a different limit.
     """
     circumstances = scored_exams[0].circumstances
-    asks_everything = all(
-        GatedPart(scored_exam).asked_count == GatedPart(scored_exam).total_count
-        for scored_exam in scored_exams
-    )
-    if any(circumstances.get(name) for name in ("ids", "shard")) or (
-        len(scored_exams) > 1 and not asks_everything
-    ):
+    parts = map(GatedPart, scored_exams)
+    asks_everything = all(part.asked_count == part.total_count for part in parts)
+    if circumstances.get("ids") or circumstances.get("shard"):
+        return None
+    if len(scored_exams) > 1 and not asks_everything:
         return None
     limited = [scored_exam for scored_exam in scored_exams if not scored_exam.has_exam_limit]
     if not limited:  # The settings of the exams limit all of them.

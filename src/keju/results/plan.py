@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -29,6 +29,7 @@ from keju.results.schema import InNotebook
 from keju.results.scored_exam import Source, path_of, read_run
 from keju.runs.run import Run, open_run
 from keju.scores.exam_scores import ExamScores
+from keju.scores.usage import UnitTokens
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
     LEVEL,
@@ -194,24 +195,24 @@ def plan(
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
-    protocol_name = protocol or _find_protocol(run, name)
-    data_options = (
-        _find_data_settings(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
-    )
-    if run:
+    if run is None:
+        data_options: Mapping[str, Any] = {"data_dir": data_folder(data_dir)}
+    else:
+        data_options = _find_data_settings(run, data_dir)
         stored_settings = _find_stored_settings(run, name)
         if not gated or dataset_args:
             stored_settings = {} if data_dir else _keep_local_path(stored_settings)
         dataset_args = stored_settings | (dataset_args or {})
-    exam, _ = prepare_exam(name, dataset_args, protocol=protocol_name, seed=seed, **data_options)
-    job = _load_pilot_job(run, exam, data_dir) if run else None
-    price = run.manifest.price if price is None and run else price
-    effective_price = Price(**price) if isinstance(price, Mapping) else price
-    usage = (
-        _measure_usage(exam, job, effective_price)
-        if job is not None
-        else _guess_usage(exam, effective_price)
+        price = run.manifest.price if price is None else price
+    exam, _ = prepare_exam(
+        name,
+        dataset_args,
+        protocol=protocol or _find_protocol(run, name),
+        seed=seed,
+        **data_options,
     )
+    job = _load_pilot_job(run, exam, data_dir) if run else None
+    usage = _estimate_usage(exam, job, Price(**price) if isinstance(price, Mapping) else price)
     discordance_source: Known = "assumed" if discordance is None else "given"
     if discordance is None and gated and gated.discordance:
         share, discordance_source = gated.discordance, "measured"
@@ -479,6 +480,11 @@ def _average_prompt_bytes(exam: Exam) -> float:
     )
 
 
+def _estimate_usage(exam: Exam, job: ExamScores | None, price: Price | None) -> CostPerReply:
+    """Return the usage of a reply: measured by a pilot, or assumed."""
+    return _guess_usage(exam, price) if job is None else _measure_usage(exam, job, price)
+
+
 def _measure_usage(exam: Exam, job: ExamScores, price: Price | None) -> CostPerReply:
     """Return the usage of a pilot's replies, scaled from its prompts to the prompts of the exam."""
     assert job.ledger is not None
@@ -490,31 +496,33 @@ def _measure_usage(exam: Exam, job: ExamScores, price: Price | None) -> CostPerR
     if not any(map(ledger.tokens, replied)):  # The endpoint does not count tokens.
         guess = _guess_usage(exam, price)
         return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
-    inputs = [ledger.count_of(unit, "input") for unit in replied]
-    outputs = [ledger.count_of(unit, "output") for unit in replied]
+    inputs, outputs = (
+        [ledger.count_of(unit, kind) for unit in replied] for kind in ("input", "output")
+    )
     lengths = [_count_prompt_bytes(job.exam, unit // job.epochs) for unit in replied]
     # Tokens are proportional to the length of the prompt, which is known for all questions.
     rate, mean_bytes = math.fsum(inputs) / sum(lengths), _average_prompt_bytes(exam)
     residuals = [tokens - rate * length for tokens, length in zip(inputs, lengths, strict=True)]
     half = student_interval(residuals)[1]
     cap = math.inf if max_tokens is None else float(max_tokens)
-    cost = None
-    if price is not None:
-        largest_cost = (max(inputs) * price.input + cap * price.output) / 1e6
-        cost = ForecastRange(
-            *cautious_mean([ledger.cost(unit, price) for unit in replied], largest_cost)
-        )
+    mean = rate * mean_bytes
     return CostPerReply(
-        ForecastRange(
-            rate * mean_bytes, max(0.0, rate * mean_bytes - half), rate * mean_bytes + half
-        ),
+        ForecastRange(mean, max(0.0, mean - half), mean + half),
         ForecastRange(*cautious_mean(outputs, cap)),
-        cost,
+        _measure_cost(ledger, replied, price, max(inputs), cap) if price else None,
         seconds,
         attempts,
         len(replied),
         counted=True,
     )
+
+
+def _measure_cost(
+    ledger: UnitTokens, units: Sequence[int], price: Price, most_input: float, most_output: float
+) -> ForecastRange:
+    """Return the cost of a reply; no reply costs more than the largest prompt and reply."""
+    largest_cost = (most_input * price.input + most_output * price.output) / 1e6
+    return ForecastRange(*cautious_mean([ledger.cost(unit, price) for unit in units], largest_cost))
 
 
 def _guess_usage(exam: Exam, price: Price | None) -> CostPerReply:
@@ -551,7 +559,7 @@ def _estimate_design_effect(exam: Exam, job: ExamScores | None) -> float:
 
 def _notices(ground: PlanBasis, sample_size: RequiredQuestions) -> Iterator[Notice]:
     """Yield the notices about anything that could mislead about a plan."""
-    exam_size, usage, general_size = len(ground.exam.samples), ground.usage, sample_size.in_general
+    exam_size, general_size = len(ground.exam.samples), sample_size.in_general
     if ground.gated is not None:
         row = ground.gated.row
         yield row.conclusion
@@ -565,17 +573,23 @@ def _notices(ground: PlanBasis, sample_size: RequiredQuestions) -> Iterator[Noti
         yield Notice(
             "plan_beyond", {"whole": exam_size, "needed": general_size, "points": effect_points}
         )
+    yield from _pilot_notices(ground)
+
+
+def _pilot_notices(ground: PlanBasis) -> Iterator[Notice]:
+    """Yield notices about a pilot that is missing, small, or not a random part of the exam."""
+    reply_tokens = round(ground.usage.output.value)
     if ground.run is None:
-        yield Notice("plan_guessed", {"reply": round(usage.output.value), "pilot": PILOT})
+        yield Notice("plan_guessed", {"reply": reply_tokens, "pilot": PILOT})
         return
     pilot = ground.run.manifest
-    if not usage.counted:
-        yield Notice("plan_uncounted", {"reply": round(usage.output.value), "pilot": pilot.run})
-    if usage.measured < PILOT:
-        yield Notice("plan_few", {"measured": usage.measured, "pilot": PILOT})
+    if not ground.usage.counted:
+        yield Notice("plan_uncounted", {"reply": reply_tokens, "pilot": pilot.run})
+    if ground.usage.measured < PILOT:
+        yield Notice("plan_few", {"measured": ground.usage.measured, "pilot": PILOT})
     config = pilot.config
-    part = any(config.get(name) for name in ("limit", "total", "ids"))
-    if part and config.get("sample", "first") == "first":
+    is_part = any(config.get(name) for name in ("limit", "total", "ids"))
+    if is_part and config.get("sample", "first") == "first":
         yield Notice("plan_first", {"pilot": pilot.run})
     if ground.job is not None:
         yield from _protocol_mismatch_notices(ground.exam, ground.job.exam, ground.run.id)

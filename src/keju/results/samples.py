@@ -23,7 +23,7 @@ from keju.files import natural_key
 from keju.runs.run import Run, enter_grades
 from keju.scores.question_limits import find_stop
 from keju.scores.stored_replies import ExamRequests, iter_answers, load_requests
-from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
+from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Reply, Sample, Score
 
 if TYPE_CHECKING:
     import duckdb
@@ -76,6 +76,9 @@ TEXTS: dict[str, str] = {
 ACTING: dict[str, str] = {"stop_reason": "VARCHAR", "tool_calls": "BIGINT"}
 """The columns of runs in which a model may use tools; ``transcript`` is a further column with
 text."""
+
+READING_ORDER = ("question", "reply", "answer", "target", "score", "outcome")
+"""The first columns of a frame, for people who look at it; an export has the order of `COLUMNS`."""
 
 LONGEST_ROW = 1 << 26
 """The largest size of one row as JSON, in bytes; replies may be long."""
@@ -235,24 +238,22 @@ class Samples:
         """The answers that are not correct."""
         return self.only(lambda row: not row.correct)
 
-    def table(self, *, full_text: bool = False) -> SamplesTable:
-        """Return the answers as a table; `full_text` adds the texts of questions and replies."""
+    def table(self, *, full_text: bool = False, is_frame: bool = False) -> SamplesTable:
+        """Return the answers as a table; `full_text` adds the texts of questions and replies.
+
+        The columns of a frame begin with those that people look at.
+        """
         exams, rows = self._run.manifest.benchmarks, iter(self)
-        other_readers = list(
-            dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:])
-        )
+        other_readers = [*dict.fromkeys(chain.from_iterable([*e.readers][1:] for e in exams))]
         first_row = next(rows, None)
-        uses_tools = bool(self._run.manifest.config.get("arms")) or bool(
-            first_row and first_row.stop_reason
-        )
+        has_stop = first_row is not None and first_row.stop_reason
+        uses_tools = bool(self._run.manifest.config.get("arms") or has_stop)
         if first_row is None and self._keep is None:
             raise UsageError("export_nothing", run=self._run.id)
-        columns = dict(COLUMNS)
-        for reader in other_readers:
-            columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
-        columns |= ACTING if uses_tools else {}
-        if full_text:
-            columns |= TEXTS | ({"transcript": "VARCHAR"} if uses_tools else {})
+        columns = _choose_columns(other_readers, uses_tools=uses_tools, full_text=full_text)
+        if is_frame:
+            first_columns = [name for name in READING_ORDER if name in columns]
+            columns = {name: columns[name] for name in (*first_columns, *columns)}
         all_rows = rows if first_row is None else chain([first_row], rows)
         return SamplesTable(columns, (row.cells(columns, other_readers) for row in all_rows))
 
@@ -289,7 +290,7 @@ class Samples:
         return polars.DataFrame(values, {name: kinds[kind] for name, kind in columns.items()})
 
     def _values_by_column(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
-        columns, rows = self.table(full_text=full_text)
+        columns, rows = self.table(full_text=full_text, is_frame=True)
         values: dict[str, list[Cell]] = {name: [] for name in columns}
         for row in rows:
             for name, cell in row.items():
@@ -312,7 +313,8 @@ class Samples:
         )
         quoted = '"' + name.replace('"', '""') + '"'
         with TemporaryDirectory(prefix="keju-") as scratch:
-            query, _ = lines_query(self.table(full_text=full_text), Path(scratch))
+            table = self.table(full_text=full_text, is_frame=True)
+            query, _ = lines_query(table, Path(scratch))
             connection.execute(f"CREATE OR REPLACE TABLE {quoted} AS {query}")
         return connection.table(quoted)
 
@@ -397,48 +399,82 @@ def _sort_by_id(run: Run) -> Iterator[Record]:
     yield from enter_grades(run.folder, run.records.at(in_order))
 
 
+def _choose_columns(
+    other_readers: Sequence[str], *, uses_tools: bool, full_text: bool
+) -> dict[str, str]:
+    """Return the columns of a table with their types."""
+    columns = dict(COLUMNS)
+    for reader in other_readers:
+        columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
+    columns |= ACTING if uses_tools else {}
+    if full_text:
+        columns |= TEXTS | ({"transcript": "VARCHAR"} if uses_tools else {})
+    return columns
+
+
 def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
     readings: Sequence[Reading] = record.readings or (_UNREAD,)
-    reply, reading = record.reply, readings[0]
-    answer, score, episode = reading.answer, reading.score, reply.episode
-    signs = dict.fromkeys(
-        sign for stored_reading in record.readings for sign in stored_reading.answer.signs
-    )
+    signs = dict.fromkeys(sign for reading in record.readings for sign in reading.answer.signs)
     return SampleRow(
         run=run,
         benchmark=record.bench,
-        subset=sample.subset if sample else None,
         id=record.id,
-        index=sample.index if sample else None,
-        group=(sample.group or None) if sample else None,
         epoch=record.epoch,
         arm=record.arm or None,
-        reader=reading.reader,
-        answer=answer.value,
-        tier=answer.tier or None,
-        reason=answer.reason or None,
         signs=",".join(signs) or None,
-        outcome=score.outcome,
-        score=None if score.outcome in UNSCORED else score.value,
-        grader=score.grader or None,
         target=record.target or None,
         order=list(record.order) or None,
-        finish=reply.finish or None,
-        input_tokens=reply.usage.input,
-        output_tokens=reply.usage.output,
-        cached_tokens=reply.usage.cached,
-        reasoning_tokens=reply.usage.reasoning,
-        seconds=reply.seconds,
         attempts=1 + len(record.faults),
-        error=reply.error.kind if reply.error else None,
-        error_message=reply.error.message if reply.error else None,
         at=record.at,
-        stop_reason=find_stop(reply),
-        tool_calls=sum(len(turn.calls) for turn in episode.turns) if episode else None,
-        transcript=msgspec.json.encode(episode.turns).decode() if episode else None,
-        question=sample.text if sample else None,
-        choices=(list(sample.choices) or None) if sample else None,
-        reply=reply.text,
-        reasoning=reply.reasoning or None,
         readings=tuple(readings),
+        **_reading_columns(readings[0]),
+        **_question_columns(sample),
+        **_reply_columns(record.reply),
     )
+
+
+def _reading_columns(reading: Reading) -> dict[str, Any]:
+    """Return the columns of a reading: the answer and its score."""
+    answer, score = reading.answer, reading.score
+    return {
+        "reader": reading.reader,
+        "answer": answer.value,
+        "tier": answer.tier or None,
+        "reason": answer.reason or None,
+        "outcome": score.outcome,
+        "score": None if score.outcome in UNSCORED else score.value,
+        "grader": score.grader or None,
+    }
+
+
+def _question_columns(sample: Sample | None) -> dict[str, Any]:
+    """Return the columns of a question; all are empty if the exam is not loaded."""
+    if sample is None:
+        return dict.fromkeys(("subset", "index", "group", "question", "choices"))
+    return {
+        "subset": sample.subset,
+        "index": sample.index,
+        "group": sample.group or None,
+        "question": sample.text,
+        "choices": list(sample.choices) or None,
+    }
+
+
+def _reply_columns(reply: Reply) -> dict[str, Any]:
+    """Return the columns of a reply, with its error or its episode."""
+    error, episode = reply.error, reply.episode
+    return {
+        "finish": reply.finish or None,
+        "input_tokens": reply.usage.input,
+        "output_tokens": reply.usage.output,
+        "cached_tokens": reply.usage.cached,
+        "reasoning_tokens": reply.usage.reasoning,
+        "seconds": reply.seconds,
+        "error": error.kind if error else None,
+        "error_message": error.message if error else None,
+        "stop_reason": find_stop(reply),
+        "tool_calls": sum(len(turn.calls) for turn in episode.turns) if episode else None,
+        "transcript": msgspec.json.encode(episode.turns).decode() if episode else None,
+        "reply": reply.text,
+        "reasoning": reply.reasoning or None,
+    }

@@ -12,7 +12,7 @@ from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import make_judge_stage
 from keju.results.doubts import declared_names
-from keju.results.predictions import Gold, read_predictions
+from keju.results.predictions import Gold, ProgramSettings, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, ResultEntry, Results, from_document
 from keju.results.scored_exam import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
@@ -30,42 +30,31 @@ def score_run(
     readers: list[str] | None = None,
     data_dir: str | None = None,
     exam: str | None = None,
+    programs: ProgramSettings | None = None,
 ) -> Results:
     """Read a stored run again, with the requested readers or with the readers of the run.
+
+    Programs without a stored verdict are run as `programs` says, by default as in the run.
 
     If the run has several exams, `exam` can select one of them. Verdicts of a judge are kept; the
     judge is not asked again.
     """
     config = config_of_exam(run, exam, data_dir)
     if readers:
-        # They apply to all exams, even if the run names other readers for one of them.
-        dataset_args = {
-            name: {key: value for key, value in args.items() if key != "reader"}
-            for name, args in config.dataset_args.items()
-        }
-        config = config.model_copy(update={"reader": readers, "dataset_args": dataset_args})
+        config = _with_readers(config, readers)
+    if programs is not None:
+        config = programs.apply(config)
     jobs = _make_jobs_with_readers(config, run)
     stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
     changed = find_changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
-    disagreements: list[Disagreement] = []
-    readings_by_unit: list[dict[int, JointReading]] = [{} for _ in jobs]
-    requests = ExamRequests(jobs)
-    replies = iter_stored_replies(run, requests, match_keys=not changed)
-    for reply, readings in reread_replies(replies, jobs):
-        reply.enter(readings)
-        if several:
-            sample = reply.sample
-            disagreements += _find_disagreement(sample, readings)
-            readings_by_unit[jobs.index(reply.job)][reply.unit] = JointReading(
-                sample.target, readings
-            )
+    reread = _reread_run(run, jobs, several=several, match_keys=not changed)
     if stage is not None:
-        stage.grade(run.folder, None)
+        display = programs.display if programs is not None else None
+        stage.grade(run.folder, None, display=display, runs_programs=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
-    price = run.manifest.price
     entries = [
         entry
         for job in jobs
@@ -73,7 +62,7 @@ def score_run(
             job,
             secondary_as_metric=not several,
             stage=stage,
-            price=price,
+            price=run.manifest.price,
             tools=tools_of(run.manifest, job),
             declared=declared_names(run.manifest),
             asked_by_keju=run.manifest.imported is not True,
@@ -81,15 +70,16 @@ def score_run(
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
-    notices = version_notices(run.manifest, facts)
-    if changed:
-        notices.append(Notice("data_changed", {"file": changed[0]}))
     missing = sum(job.missing for job in jobs)
-    notices += damage_notices(run.damaged, missing)
+    notices = [
+        *version_notices(run.manifest, facts),
+        *(Notice("data_changed", {"file": file}) for file in changed[:1]),
+        *damage_notices(run.damaged, missing),
+    ]
     name = command_name(run.folder)
     is_only_exam = len(run.manifest.benchmarks) == 1
     entries = [entry.with_notices(notices).told_of(name, alone=is_only_exam) for entry in entries]
-    for job, rows in zip(jobs, readings_by_unit, strict=True):
+    for job, rows in zip(jobs, reread.joint_readings, strict=True):
         entries = _add_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return results_of(
         run.manifest,
@@ -97,8 +87,41 @@ def score_run(
         jobs,
         entries,
         complete=_is_complete(run, missing, data_changed=bool(changed)),
-        disagreements=_sort_by_weight(disagreements) if several else None,
+        disagreements=_sort_by_weight(reread.disagreements) if several else None,
     )
+
+
+def _with_readers(config: TaskConfig, readers: list[str]) -> TaskConfig:
+    """Return `config` with these readers for all exams, even if it names others for one of them."""
+    dataset_args = {
+        name: {key: value for key, value in args.items() if key != "reader"}
+        for name, args in config.dataset_args.items()
+    }
+    return config.model_copy(update={"reader": readers, "dataset_args": dataset_args})
+
+
+class _RereadRun(NamedTuple):
+    """The readings of a run by several readers."""
+
+    disagreements: list[Disagreement]
+    joint_readings: list[dict[int, JointReading]]
+    """The readings of each reply of a job, by its unit."""
+
+
+def _reread_run(
+    run: Run, jobs: Sequence[ExamScores], *, several: bool, match_keys: bool
+) -> _RereadRun:
+    """Read the stored replies and enter them. Compare the readers if there are `several`."""
+    reread = _RereadRun([], [{} for _ in jobs])
+    replies = iter_stored_replies(run, ExamRequests(jobs), match_keys=match_keys)
+    for reply, readings in reread_replies(replies, jobs):
+        reply.enter(readings)
+        if several:
+            sample = reply.sample
+            reread.disagreements.extend(_find_disagreement(sample, readings))
+            joint_reading = JointReading(sample.target, readings)
+            reread.joint_readings[jobs.index(reply.job)][reply.unit] = joint_reading
+    return reread
 
 
 def _is_complete(run: Run, missing: int, *, data_changed: bool) -> bool | None:
@@ -151,6 +174,7 @@ def score_predictions(
     dataset_args: dict[str, Any] | None = None,
     gold: Gold | None = None,
     seed: int = 42,
+    programs: ProgramSettings | None = None,
 ) -> Results:
     """Score a file of recorded outputs as if they were replies to this exam.
 
@@ -161,6 +185,8 @@ def score_predictions(
     joint_readings: list[JointReading] = []
 
     def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
+        if len(graded) == 1:
+            return
         disagreements[unit] = list(_find_disagreement(sample, graded))
         joint_readings.append(JointReading(sample.target, graded))
 
@@ -174,6 +200,7 @@ def score_predictions(
         gold=gold,
         seed=seed,
         on_row=collect_row,
+        programs=programs,
     )
     flags = f"--datasets {dataset} --predictions {shlex.quote(str(predictions))}"
     entries = [

@@ -554,7 +554,7 @@ def mismatches(left_exam: ScoredExam, right_exam: ScoredExam) -> list[Mismatch]:
     """
     partial = left_exam.partial or right_exam.partial
     varied = varied_settings(left_exam, right_exam)
-    exam_mismatches: list[Mismatch] = []
+    exam_mismatches: dict[str, Mismatch] = {}
     for left_facts, right_facts, decisive in (
         (left_exam.conditions, right_exam.conditions, True),
         (left_exam.circumstances, right_exam.circumstances, False),
@@ -563,15 +563,11 @@ def mismatches(left_exam: ScoredExam, right_exam: ScoredExam) -> list[Mismatch]:
             is_known_of_both = name in left_facts and name in right_facts
             if not is_known_of_both and (partial or name.startswith(DATA)):
                 continue  # New subsets have new files.
-            is_equal = is_comparable(
-                left_facts.get(name), right_facts.get(name), left_exam.exam, right_exam.exam
-            )
-            if not is_equal and not any(mismatch.field == name for mismatch in exam_mismatches):
+            values = left_facts.get(name), right_facts.get(name)
+            if not is_comparable(*values, left_exam.exam, right_exam.exam):
                 decides = decisive and name not in varied
-                exam_mismatches.append(
-                    Mismatch(name, left_facts.get(name), right_facts.get(name), decides)
-                )
-    return sorted(exam_mismatches, key=lambda mismatch: not mismatch.decisive)
+                exam_mismatches.setdefault(name, Mismatch(name, *values, decides))
+    return sorted(exam_mismatches.values(), key=lambda mismatch: not mismatch.decisive)
 
 
 def varied_settings(left_exam: ScoredExam, right_exam: ScoredExam) -> set[str]:

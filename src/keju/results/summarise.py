@@ -10,9 +10,9 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from keju.results.causes import readers_of_form
 from keju.results.cuts import CUT_REPLIES, cut_notices, ignored_limit_notices
 from keju.results.doubts import declared_names, several_models
 from keju.results.metrics import (
+    ChanceScores,
     ItemSetScore,
     accuracy_of,
     chance_levels,
@@ -56,11 +57,12 @@ from keju.runs.run import command_name, missing_notices
 from keju.scores.exam_scores import ExamScores
 from keju.stats.estimate import FEW_QUESTIONS, FEWEST
 from keju.stats.intervals import FEW_CLUSTERS, quantile
-from keju.types import UNGRADED, Fault
+from keju.types import UNGRADED, Fault, Outcome
 
 if TYPE_CHECKING:
-    from keju.benchmarks.base import Exam
-    from keju.judges.stage import JudgeStage
+    from keju.answers.reader import Reader
+    from keju.benchmarks.base import Exam, Subset
+    from keju.judges import GradingStage
     from keju.scores.tally import Tally
 
 WARN_ABOVE = 0.01
@@ -77,7 +79,7 @@ def build_results(
     jobs: Sequence[ExamScores],
     file: ManifestFile,
     stop: KejuError | None,
-    stage: JudgeStage | None = None,
+    stage: GradingStage | None = None,
     notices: Sequence[Notice] = (),
 ) -> Results:
     """Return the results of a run from the tallies of its jobs; `notices` are added to each entry.
@@ -123,16 +125,10 @@ def results_of(
     The results are self-contained: they include the time, the version, the folder and the settings.
     """
     if any(job.arm for job in jobs):
-        from keju.results.compare import compare_arms
-        from keju.results.difficulty import curves_of
-
-        further_fields["comparisons"] = tuple(
-            compare_arms(jobs, manifest.price, command_name(folder))
-        )
-        further_fields["curves"] = tuple(curves_of(entries))
+        further_fields |= _arm_fields(manifest, folder, jobs, entries)
     stored = [session.endpoints or () for session in manifest.sessions]
     is_group = any(len(endpoints) > 1 for endpoints in stored)
-    if is_group or any(endpoint.odd_wait for endpoints in stored for endpoint in endpoints):
+    if is_group or any(endpoint.odd_wait for endpoint in chain.from_iterable(stored)):
         from keju.results.endpoints import endpoint_notices, endpoints_of
 
         uses = endpoints_of(manifest)
@@ -150,6 +146,17 @@ def results_of(
         settings=manifest.config,
         **further_fields,
     )
+
+
+def _arm_fields(
+    manifest: Manifest, folder: Path, jobs: Sequence[ExamScores], entries: Sequence[ResultEntry]
+) -> dict[str, Any]:
+    """Return the comparisons of the arms with each other, and their curves over difficulty."""
+    from keju.results.compare import compare_arms
+    from keju.results.difficulty import curves_of
+
+    comparisons = compare_arms(jobs, manifest.price, command_name(folder))
+    return {"comparisons": tuple(comparisons), "curves": tuple(curves_of(entries))}
 
 
 def _solver_notices(job: ExamScores, file: ManifestFile) -> Iterator[Notice]:
@@ -171,7 +178,7 @@ def entries_of(
     *,
     seconds: float = 0.0,
     secondary_as_metric: bool = True,
-    stage: JudgeStage | None = None,
+    stage: GradingStage | None = None,
     price: Price | None = None,
     tools: Mapping[str, Any] | None = None,
     declared: Collection[str] = (),
@@ -186,9 +193,43 @@ def entries_of(
     (nearly always `robust`) is printed next to it, so that a misread format is not mistaken for a
     lack of ability.
     """
+    usage, timing = _usage_of(job, price), _timing_of(job, seconds)
+    exam = mark_as_drawn(job.exam) if job.stopped_early else job.exam
+    faults = [*job.checks.notices(check_model=asked_by_keju, declared=declared)]
+    entries: list[ResultEntry] = []
+    for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
+        entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
+        if asked_by_keju:
+            notices = _explain_cuts(job, tally, entry)
+            entry = replace(entry, notices=(), warnings=()).with_notices(notices)
+        entry = replace(entry, stopping=job.stopping, arm=job.arm)
+        entry = _with_errors(_with_tools(entry, job, tools or {}), job)
+        entry = entry.with_notices(_sampling_notices(job, entry))
+        entry = entry.with_notices(_run_notices(job, declared))
+        entry = entry.with_notices(faults)
+        entry = entry if stage is None else _with_judgement(entry, job, place, stage)
+        entries.append(entry.with_notices(_model_rule_notices(entry, reader)))
+    for place in range(1, len(entries)):
+        entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
+    if no_answer_notice := _no_right_answer_notice(job):
+        entries[0] = entries[0].with_first_notice(no_answer_notice)
+    is_pair = len(entries) == 2 and entries[1].reader == job.exam.beside
+    return [_with_secondary(*entries)] if secondary_as_metric and is_pair else entries
+
+
+def _with_secondary(entry: ResultEntry, secondary: ResultEntry) -> ResultEntry:
+    """Return the headline's entry with the accuracy by the secondary reader as a metric."""
+    name = secondary.reader
+    accuracy = replace(secondary.metrics["accuracy"], title=f"accuracy as read by '{name}'")
+    entry = replace(entry, signs=secondary.signs, order_decides=secondary.order_decides)
+    return entry.with_metrics({f"accuracy_{name}": accuracy})
+
+
+def _usage_of(job: ExamScores, price: Price | None) -> UsageTotals:
+    """Return the requests and tokens of a job, with their cost if there is a price."""
     meter = job.meter
     cost = meter.cost(price)
-    usage = UsageTotals(
+    return UsageTotals(
         meter.requests,
         meter.input,
         meter.output,
@@ -198,62 +239,61 @@ def entries_of(
         retries=meter.requests - meter.replies,
         cost=msgspec.UNSET if cost is None else round(cost, 6),
     )
+
+
+def _timing_of(job: ExamScores, seconds: float) -> Timing:
+    """Return how long a job took, with quantiles over its replies."""
     step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
     spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
-    quantiles = [
-        round(quantile(spans, fraction) or 0.0, 4) for fraction in (0.5, 0.95, 1.0) if spans
-    ]
-    timing = Timing(round(seconds, 3), *quantiles)
-    early = job.stopping is not None and job.stopping.early
-    exam = mark_as_drawn(job.exam) if early else job.exam
-    faults = [*job.checks.notices(check_model=asked_by_keju, declared=declared)]
-    entries = []
-    for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
-        entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
-        if asked_by_keju:
-            entry = replace(entry, notices=(), warnings=()).with_notices(
-                _explain_cuts(job, tally, entry)
-            )
-        entry = replace(entry, stopping=job.stopping, arm=job.arm)
-        if job.uses:
-            from keju.results.tool_stats import tool_notices, tool_stats
+    fractions = (0.5, 0.95, 1.0) if spans else ()
+    quantiles = [round(quantile(spans, fraction) or 0.0, 4) for fraction in fractions]
+    return Timing(round(seconds, 3), *quantiles)
 
-            stats = tool_stats(job, tools or {})
-            entry = replace(entry, tools=stats).with_notices(tool_notices(job, stats, tools or {}))
-        if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
-            examples = examples_of(job.errors.values())
-            entry = replace(entry, errors=ErrorCounts(dict(kinds), examples[kinds[0][0]], examples))
-        if job.sampling.temperature == 0 and job.epochs > 1:
-            entry = entry.with_notices([Notice("repeats_at_temperature_0")])
-        reply_count = entry.questions_with_reply * job.epochs
-        if reply_count and sum(job.unlabelled_mass) > MUCH_OUTSIDE * reply_count:
-            share = sum(job.unlabelled_mass) / reply_count
-            entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
-        entry = entry.with_notices(_run_notices(job, declared))
-        entry = entry.with_notices(faults)
-        judgement = None
-        if stage is not None:
-            deff = entry.metrics["accuracy"].deff
-            judgement = stage.judgement(job, place, deff if isinstance(deff, float) else 1.0)
-        if judgement is not None:
-            entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
-            entry = replace(entry, judge=msgspec.convert(judgement.judge, JudgeReport))
-            if judgement.by_rule is not None:
-                accuracy_by_rule = accuracy_of(job.exam, judgement.by_rule)
-                title = f"accuracy by the reader '{reader.name}' alone, without the judge"
-                entry = entry.with_metrics({WITHOUT_JUDGE: replace(accuracy_by_rule, title=title)})
-        entries.append(entry)
-    for place in range(1, len(entries)):
-        entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
-    name = job.exam.beside
-    if secondary_as_metric and len(entries) == 2 and entries[1].reader == name:
-        headline_entry, robust = entries
-        secondary_accuracy = replace(
-            robust.metrics["accuracy"], title=f"accuracy as read by '{name}'"
-        )
-        entry = replace(headline_entry, signs=robust.signs, order_decides=robust.order_decides)
-        return [entry.with_metrics({f"accuracy_{name}": secondary_accuracy})]
-    return entries
+
+def _with_tools(entry: ResultEntry, job: ExamScores, tools: Mapping[str, Any]) -> ResultEntry:
+    """Return an entry with the use of the tools, if there are any."""
+    if not job.uses:
+        return entry
+    from keju.results.tool_stats import tool_notices, tool_stats
+
+    stats = tool_stats(job, tools)
+    return replace(entry, tools=stats).with_notices(tool_notices(job, stats, tools))
+
+
+def _with_errors(entry: ResultEntry, job: ExamScores) -> ResultEntry:
+    """Return an entry with the errors of the endpoint, by kind."""
+    kinds = Counter(fault.kind for fault in job.errors.values()).most_common()
+    if not kinds:
+        return entry
+    examples = examples_of(job.errors.values())
+    return replace(entry, errors=ErrorCounts(dict(kinds), examples[kinds[0][0]], examples))
+
+
+def _sampling_notices(job: ExamScores, entry: ResultEntry) -> Iterator[Notice]:
+    """Yield notices about repeats without randomness and about labels with little probability."""
+    if job.sampling.temperature == 0 and job.epochs > 1 and job.model:
+        yield Notice("repeats_at_temperature_0")
+    reply_count = entry.questions_with_reply * job.epochs
+    if reply_count and sum(job.unlabelled_mass) > MUCH_OUTSIDE * reply_count:
+        share = sum(job.unlabelled_mass) / reply_count
+        yield Notice("probability_outside_labels", {"share": share})
+
+
+def _with_judgement(
+    entry: ResultEntry, job: ExamScores, place: int, stage: GradingStage
+) -> ResultEntry:
+    """Return an entry with what the judge says about its grades."""
+    deff = entry.metrics["accuracy"].deff
+    judgement = stage.judgement(job, place, deff if isinstance(deff, float) else 1.0)
+    if judgement is None:
+        return entry
+    entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
+    entry = replace(entry, judge=msgspec.convert(judgement.judge, JudgeReport))
+    if judgement.by_rule is None:
+        return entry
+    accuracy_by_rule = accuracy_of(job.exam, judgement.by_rule)
+    title = f"accuracy by the reader '{entry.reader}' alone, without the judge"
+    return entry.with_metrics({WITHOUT_JUDGE: replace(accuracy_by_rule, title=title)})
 
 
 def _explain_cuts(job: ExamScores, tally: Tally, entry: ResultEntry) -> Iterator[Notice]:
@@ -274,6 +314,30 @@ def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
     return examples
 
 
+def _model_rule_notices(entry: ResultEntry, reader: Reader) -> Iterator[Notice]:
+    """Yield a notice if the published rule asks a model, and no judge graded the answers."""
+    if reader.is_model_rule and not entry.judge:
+        yield Notice("equality_by_rule", {"reader": reader.name})
+
+
+def _no_right_answer_notice(job: ExamScores) -> Notice | None:
+    """Return a notice if the headline's reader finds no right answer and another one does.
+
+    Then replies have another form than the reader expects: the score says nothing about the model.
+    """
+    rights = [sum(value > 0 for value in tally.values) for tally in job.tallies]
+    if not rights or rights[0] or not any(rights):
+        return None
+    place = max(range(len(rights)), key=rights.__getitem__)
+    values = {
+        "reader": job.readers[0].name,
+        "other": job.readers[place].name,
+        "right": rights[place],
+        "whole": job.tallies[0].done,
+    }
+    return Notice("reader_finds_nothing", values)
+
+
 def _reader_difference_notices(job: ExamScores, place: int) -> Iterator[Notice]:
     """Yield a notice if the headline depends on its reader: the one at `place` scores differently.
 
@@ -284,21 +348,12 @@ def _reader_difference_notices(job: ExamScores, place: int) -> Iterator[Notice]:
     pair = job.readers[0], job.readers[place]
     if readers_of_form(job.exam, pair) == [pair[0].name]:
         return
-    exam, tallies = job.exam, (job.tallies[0], job.tallies[place])
-    is_independent = job.epochs == 1 and not exam.clustered
-    pairs: list[tuple[float, float]] = []
-    groups: list[str] = []
-    for unit, codes in enumerate(zip(*(tally.outcomes for tally in tallies), strict=True)):
-        if all(code in GRADED for code in codes):
-            pairs.append((tallies[0].values[unit], tallies[1].values[unit]))
-            if not is_independent:
-                position = unit // job.epochs
-                groups.append(cluster_of(exam, position) or str(position))
+    pairs, groups = _score_pairs(job, place)
     if all(headline_score == other_score for headline_score, other_score in pairs):
         return
     from keju.stats.paired import paired_difference
 
-    difference = paired_difference(pairs, None if is_independent else groups)
+    difference = paired_difference(pairs, groups)
     if difference is None or (difference.p >= NOISE and abs(difference.value) < A_POINT):
         return
     values = {
@@ -311,6 +366,24 @@ def _reader_difference_notices(job: ExamScores, place: int) -> Iterator[Notice]:
         "p": difference.p,
     }
     yield Notice("readers_apart", values)
+
+
+def _score_pairs(job: ExamScores, place: int) -> tuple[list[tuple[float, float]], list[str] | None]:
+    """Return the scores of the first reader and the one at `place`, where both gave one.
+
+    The second value holds the cluster of each pair, or None if all pairs are independent.
+    """
+    tallies = job.tallies[0], job.tallies[place]
+    units = [
+        unit
+        for unit, codes in enumerate(zip(*(tally.outcomes for tally in tallies), strict=True))
+        if all(code in GRADED for code in codes)
+    ]
+    pairs = [(tallies[0].values[unit], tallies[1].values[unit]) for unit in units]
+    if job.epochs == 1 and not job.exam.clustered:
+        return pairs, None
+    positions = [unit // job.epochs for unit in units]
+    return pairs, [cluster_of(job.exam, position) or str(position) for position in positions]
 
 
 def _run_notices(job: ExamScores, declared: Collection[str]) -> Iterator[Notice]:
@@ -343,36 +416,11 @@ def summarise(
     unlabelled = overall.outcomes["unlabelled"]
     goldless = bool(unlabelled) and ungraded + unlabelled == overall.units
     if goldless:  # Without gold answers, an error has no score either.
-        ungraded = 0
-        metrics = {
-            name: Metric(None, None, 0, title=metric.title)
-            for name, metric in metrics.items()
-            if name not in (WORST, BEST)
-        }
-    numbered = enumerate(exam.samples) if exam.errata else ()
-    if faulty := [position for position, sample in numbered if sample.id in exam.errata]:
+        ungraded, metrics = 0, _without_values(metrics)
+    if faulty := _find_faulty(exam):
         without_errata = overall.minus(read_items(exam, tally, faulty))
         metrics["accuracy_without_errata"] = without_errata.accuracy()
-    rows = []
-    for subset in exam.subsets:
-        cell, chance = cells[subset.name], chances.get(subset.name)
-        share = cell.accuracy()
-        rows.append(
-            SubsetRow(
-                name=subset.name,
-                n=cell.item_count if goldless else cell.graded,
-                ungraded=0 if goldless else cell.item_count - cell.graded,
-                accuracy=share.value,
-                ci95=share.ci95,
-                outcomes=cell.outcome_counts(),
-                chance=chance.total / chance.n if chance else None,
-                title=subset.title,
-                population=subset.population,
-                bounds=share.bounds,
-                withheld=share.withheld,
-                cut_right=cell.cut_right,
-            )
-        )
+    n, without_grade = _count_questions(overall, goldless=goldless)
     notices = (*_notices(exam, overall, ungraded, metrics["accuracy"], goldless), *exam.warnings)
     return ResultEntry(
         name=exam.benchmark,
@@ -380,12 +428,15 @@ def summarise(
         protocol_version=exam.protocol.version,
         reader=reader,
         headline=exam.protocol.headline,
-        n=overall.item_count if goldless else overall.graded,
-        ungraded=0 if goldless else overall.item_count - overall.graded,
+        n=n,
+        ungraded=without_grade,
         metrics=metrics,
         outcomes=overall.outcome_counts(),
         cut_right=overall.cut_right,
-        subsets=tuple(rows),
+        subsets=tuple(
+            _build_subset_row(subset, cells[subset.name], chances, goldless=goldless)
+            for subset in exam.subsets
+        ),
         groups=tuple(_build_group_rows(exam, cells, metrics, goldless=goldless)),
         reference=tuple(exam.references),
         warnings=tuple(notice.text() for notice in notices),
@@ -401,11 +452,55 @@ def summarise(
             exam.samples[unit // tally.epochs].id
             for unit in islice(tally.units_with_sign("order_decides"), LISTED)
         ),
-        errata=ErrataCounts(
-            len(faulty), tuple(exam.samples[position].id for position in faulty[:LISTED])
-        )
-        if faulty
-        else None,
+        errata=_count_errata(exam, faulty),
+    )
+
+
+def _without_values(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return the metrics of an exam without gold answers: their titles alone."""
+    named = {name: metric for name, metric in metrics.items() if name not in (WORST, BEST)}
+    return {name: Metric(None, None, 0, title=metric.title) for name, metric in named.items()}
+
+
+def _count_questions(cell: ItemSetScore, *, goldless: bool) -> tuple[int, int]:
+    """Return the number of questions that count, and of those without a grade.
+
+    Without gold answers all questions count.
+    """
+    return (cell.item_count, 0) if goldless else (cell.graded, cell.item_count - cell.graded)
+
+
+def _find_faulty(exam: Exam) -> list[int]:
+    """Return the positions of the questions with a known error."""
+    samples = enumerate(exam.samples) if exam.errata else ()
+    return [position for position, sample in samples if sample.id in exam.errata]
+
+
+def _count_errata(exam: Exam, positions: Sequence[int]) -> ErrataCounts | None:
+    """Return the questions with a known error, or None if there are none."""
+    ids = tuple(exam.samples[position].id for position in positions[:LISTED])
+    return ErrataCounts(len(positions), ids) if positions else None
+
+
+def _build_subset_row(
+    subset: Subset, cell: ItemSetScore, chances: Mapping[str, ChanceScores], *, goldless: bool
+) -> SubsetRow:
+    """Return the row of one subset."""
+    n, ungraded = _count_questions(cell, goldless=goldless)
+    accuracy, chance = cell.accuracy(), chances.get(subset.name)
+    return SubsetRow(
+        name=subset.name,
+        n=n,
+        ungraded=ungraded,
+        accuracy=accuracy.value,
+        ci95=accuracy.ci95,
+        outcomes=cell.outcome_counts(),
+        chance=chance.total / chance.n if chance else None,
+        title=subset.title,
+        population=subset.population,
+        bounds=accuracy.bounds,
+        withheld=accuracy.withheld,
+        cut_right=cell.cut_right,
     )
 
 
@@ -419,7 +514,7 @@ def _build_group_rows(
     row.
     """
     for mean in exam.means():
-        category_subsets = dict.fromkeys(name for task in mean.tasks for name in task)
+        category_subsets = dict.fromkeys(chain.from_iterable(mean.tasks))
         names = [name for name in category_subsets if name in cells]
         is_asked = category_subsets.keys() <= {*names, *exam.undrawn}
         if not mean.group or not names or not is_asked:
@@ -428,12 +523,13 @@ def _build_group_rows(
             cells[name].is_graded for name in names
         )
         cell = join((cells[name] for name in names), clustered=exam.clustered)
+        n, ungraded = _count_questions(cell, goldless=goldless)
         micro, metric = cell.accuracy(), metrics.get(mean.name, Metric(None, None, 0))
         yield SubsetRow(
             name=mean.name,
             title=mean.title,
-            n=cell.item_count if goldless else cell.graded,
-            ungraded=0 if goldless else cell.item_count - cell.graded,
+            n=n,
+            ungraded=ungraded,
             accuracy=metric.value,
             ci95=metric.ci95,
             micro_accuracy=micro.value,
@@ -460,31 +556,34 @@ def _notices(
     exam: Exam, overall: ItemSetScore, ungraded: int, accuracy: Metric, goldless: bool
 ) -> Iterator[Notice]:
     """Yield notices about anything that could mislead about the scores of an exam."""
-    total = overall.units
-
-    def share(code: str, part: int) -> Notice:
-        return Notice(code, {"part": part, "whole": total, "share": part / total})
-
+    total, outcomes = overall.units, overall.outcomes
+    shares: list[tuple[str, int]] = []
     if goldless:
-        part = "no_gold_partial" if _is_part(exam) else "no_gold_submission"
-        yield Notice(part if exam.submitted else "no_gold")
+        form = "no_gold_partial" if _is_part(exam) else "no_gold_submission"
+        yield Notice(form if exam.submitted else "no_gold")
     elif total and ungraded == total:
         yield Notice("nothing_graded", {"whole": total})
     elif ungraded:
-        yield share(
-            "ungraded_replies" if accuracy.value is not None else "ungraded_share", ungraded
-        )
-    if overall.outcomes["unlabelled"] and not goldless:
-        yield share("unlabelled_questions", overall.outcomes["unlabelled"])
-    if overall.outcomes["truncated"] > WARN_ABOVE * total:
-        yield share(CUT_REPLIES, overall.outcomes["truncated"])
-    if overall.outcomes["refused"] > WARN_ABOVE * total:
-        yield share("refused_replies", overall.outcomes["refused"])
-    if overall.outcomes["unparsed"] > WARN_ABOVE * total:
-        yield share("unread_replies", overall.outcomes["unparsed"])
+        code = "ungraded_replies" if accuracy.value is not None else "ungraded_share"
+        shares.append((code, ungraded))
+    if outcomes["unlabelled"] and not goldless:
+        shares.append(("unlabelled_questions", outcomes["unlabelled"]))
+    for code, outcome in _UNUSUAL_OUTCOMES.items():
+        if outcomes[outcome] > WARN_ABOVE * total:
+            shares.append((code, outcomes[outcome]))
+    for code, part in shares:
+        yield Notice(code, {"part": part, "whole": total, "share": part / total})
     if accuracy.withheld == FEW_QUESTIONS:
         yield Notice(FEW_QUESTIONS, {"fewest": FEWEST})
     elif accuracy.withheld:
         yield Notice(accuracy.withheld)
     elif accuracy.clusters is not None and accuracy.clusters < FEW_CLUSTERS:
         yield Notice("few_clusters", {"clusters": accuracy.clusters})
+
+
+_UNUSUAL_OUTCOMES: Final[dict[str, Outcome]] = {
+    CUT_REPLIES: "truncated",
+    "refused_replies": "refused",
+    "unread_replies": "unparsed",
+}
+"""Notices about outcomes of which more than `WARN_ABOVE` is unusual."""

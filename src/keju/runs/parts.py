@@ -19,6 +19,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -56,14 +57,9 @@ def merge_manifests(parts: Sequence[Run]) -> Manifest:
             raise UsageError("merge_stopped", run=part.id)
         refuse_unrelated(first_part, part)
     manifests = [part.manifest for part in parts]
-    judges: dict[str, StoredJudge] = {}
-    for manifest in manifests:
-        for name, judge in (manifest.judges or {}).items():
-            merged_judge = judges.setdefault(name, StoredJudge(judge.endpoint))
-            merged_judge.sessions = [*merged_judge.sessions, *judge.sessions]
     arms = {name: arm for manifest in manifests for name, arm in (manifest.arms or {}).items()}
     sessions = [session for manifest in manifests for session in manifest.sessions]
-    graded_by = [manifest.graded_by for manifest in manifests]
+    graders = [manifest.graded_by for manifest in manifests]
     return Manifest(
         model=first_part.manifest.model,
         created=min(manifest.created for manifest in manifests),
@@ -73,11 +69,19 @@ def merge_manifests(parts: Sequence[Run]) -> Manifest:
         environment=first_part.manifest.environment,
         sessions=sorted(sessions, key=lambda session: session.started),
         arms=arms or UNSET,
-        judges=judges or UNSET,
-        graded_by=graded_by[0]
-        if all(judge_settings == graded_by[0] for judge_settings in graded_by)
-        else UNSET,
+        judges=_merge_judges(manifests) or UNSET,
+        graded_by=graders[0] if all(grader == graders[0] for grader in graders) else UNSET,
     )
+
+
+def _merge_judges(manifests: Sequence[Manifest]) -> dict[str, StoredJudge]:
+    """Return the judges of all parts with their sessions."""
+    judges: dict[str, StoredJudge] = {}
+    for manifest in manifests:
+        for name, judge in (manifest.judges or {}).items():
+            merged_judge = judges.setdefault(name, StoredJudge(judge.endpoint))
+            merged_judge.sessions = [*merged_judge.sessions, *judge.sessions]
+    return judges
 
 
 def refuse_unrelated(first_part: Run, part: Run) -> None:
@@ -132,11 +136,9 @@ def merge_configs(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         args = config.get("dataset_args", {}) | args
     if args:
         merged["dataset_args"] = args
-    id_lists = [config.get("ids") for config in configs]
-    if all(ids is not None for ids in id_lists):
-        merged["ids"] = list(
-            dict.fromkeys(sample_id for ids in id_lists for sample_id in ids or ())
-        )
+    id_lists = [config["ids"] for config in configs if config.get("ids") is not None]
+    if len(id_lists) == len(configs):
+        merged["ids"] = list(dict.fromkeys(chain.from_iterable(id_lists)))
     return merged
 
 
@@ -188,36 +190,51 @@ def join(parts: Sequence[Run], folder: Path) -> MergedParts:
     Lines are copied unchanged. Other files of a part, such as the notebooks of its episodes, are
     copied too.
     """
-    damaged = duplicates = 0
-    answered = DigestTable()
+    merged = MergedParts(0, 0)
     for name in (FILE, VERDICTS):
         journals = [Records(part.folder, name) for part in parts]
         journals = [records for records in journals if records.path.is_file()]
-        if not journals and name != FILE:
-            continue
-        with (folder / name).open("wb") as merged_file:
-            for records in journals:
-                with open_journal(records.path) as lines:
-                    for start, record in records.iter_with_positions():
-                        lines.seek(start)
-                        merged_file.write(restore_line(lines.readline(LONGEST_RECORD)))
-                        if name == FILE and record.reply.error is None:
-                            answered_before = len(answered)
-                            answered.add(hash_digest(record.hash))
-                            duplicates += len(answered) == answered_before
-                damaged += records.damaged
-            merged_file.flush()
-            os.fsync(merged_file.fileno())
+        if journals or name == FILE:
+            counts = _join_journals(journals, folder / name)
+            merged = MergedParts(
+                merged.damaged + counts.damaged,
+                counts.duplicates if name == FILE else merged.duplicates,
+            )
     for part in parts:
-        for path in part.folder.iterdir():
-            if path.name in _names_to_skip(str(part.folder), [path.name]):
-                continue
-            if path.is_dir():
-                target = folder / path.name
-                shutil.copytree(path, target, dirs_exist_ok=True, ignore=_names_to_skip)
-            elif path.name not in REWRITTEN_FILES and not (folder / path.name).exists():
-                shutil.copy2(path, folder / path.name)
+        _copy_other_files(part, folder)
+    return merged
+
+
+def _join_journals(journals: Sequence[Records], path: Path) -> MergedParts:
+    """Write the lines of journals to one file. Count replies to the same request once."""
+    damaged = duplicates = 0
+    answered = DigestTable()
+    with path.open("wb") as merged_file:
+        for records in journals:
+            with open_journal(records.path) as lines:
+                for start, record in records.iter_with_positions():
+                    lines.seek(start)
+                    merged_file.write(restore_line(lines.readline(LONGEST_RECORD)))
+                    if record.reply.error is None:
+                        answered_before = len(answered)
+                        answered.add(hash_digest(record.hash))
+                        duplicates += len(answered) == answered_before
+            damaged += records.damaged
+        merged_file.flush()
+        os.fsync(merged_file.fileno())
     return MergedParts(damaged, duplicates)
+
+
+def _copy_other_files(part: Run, folder: Path) -> None:
+    """Copy the files of a part that are not written again, such as notebooks of episodes."""
+    for path in part.folder.iterdir():
+        if path.name in _names_to_skip(str(part.folder), [path.name]):
+            continue
+        if path.is_dir():
+            target = folder / path.name
+            shutil.copytree(path, target, dirs_exist_ok=True, ignore=_names_to_skip)
+        elif path.name not in REWRITTEN_FILES and not (folder / path.name).exists():
+            shutil.copy2(path, folder / path.name)
 
 
 def _names_to_skip(folder: str, names: list[str]) -> list[str]:

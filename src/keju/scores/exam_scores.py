@@ -172,6 +172,11 @@ class ExamScores:
         exam."""
         return 0 if self.stopping is not None else self.units - self.tallies[0].done
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether a stopping rule ended the exam before all questions were asked."""
+        return self.stopping is not None and self.stopping.early
+
     def locate(self, unit: int) -> tuple[Sample, int]:
         """Return the sample of a unit and its epoch."""
         index, epoch = divmod(unit, self.epochs)

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from json import JSONDecoder
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -193,9 +194,11 @@ def as_json(raw: bytes, where: str) -> Any:
         raise DataError("file_not_json", where=where, problem=error) from None
 
 
-def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
+def jsonl_rows(
+    content: Content, where: str, decoder: JSONDecoder = TABLE
+) -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON Lines file; skip blank lines."""
-    return (row for _, row in iter_json_rows(_stream(content), where))
+    return (row for _, row in iter_json_rows(_stream(content), where, decoder))
 
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
@@ -285,8 +288,10 @@ class TableLines(Iterator[str]):
         return text
 
 
-def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
+def table_rows(
+    content: Content, name: str, where: str, decoder: JSONDecoder = TABLE
+) -> Iterator[dict[str, Any]]:
+    """Return the rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
 
     JSON Lines and CSV are read line by line, Parquet in batches, JSON as a whole.
     """
@@ -294,13 +299,10 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     if plain != name:
         stream = unpack_gzip(stream, where)
     if plain.endswith(".jsonl"):
-        yield from jsonl_rows(stream, where)
-    elif plain.endswith(".json"):
-        yield from _listed_rows(as_json(read_whole(stream, where), where), where)
-    elif plain.endswith(".csv"):
-        yield from csv_rows(stream, where)
-    else:
-        yield from _parquet_rows(stream, where)
+        return jsonl_rows(stream, where, decoder)
+    if plain.endswith(".json"):
+        return iter(_listed_rows(as_json(read_whole(stream, where), where), where))
+    return csv_rows(stream, where) if plain.endswith(".csv") else _parquet_rows(stream, where)
 
 
 def read_whole(stream: io.BufferedIOBase, where: str) -> bytes:
@@ -320,15 +322,15 @@ def _stream(content: Content) -> io.BufferedIOBase:
     return io.BytesIO(content) if isinstance(content, bytes) else content
 
 
-def _listed_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list, or of the only list in an object, as in ``{"examples":
+def _listed_rows(document: Any, where: str) -> list[dict[str, Any]]:
+    """Return the objects of a list, or of the only list in an object, as in ``{"examples":
     […]}``."""
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]
         document = lists[0] if len(lists) == 1 else None
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise DataError("format_no_list", where=where)
-    yield from document
+    return document
 
 
 def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, Any]]:

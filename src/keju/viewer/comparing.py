@@ -11,14 +11,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from keju.reporting import format as fmt
+from keju.reporting.cases import choice_rows, reading_context
 from keju.reporting.diffing import diff_words
+from keju.reporting.findings import Finding
 from keju.reporting.format import Labels
 from keju.reporting.gallery import case_of
-from keju.reporting.html import choice_rows, reading_context
-from keju.reporting.pairs import answers, first_gains, first_losses, pairs_context
+from keju.reporting.pair_contexts import pairs_context
+from keju.reporting.pairs import answers, first_gains, first_losses
 from keju.results.compare import Compared, compare
 from keju.results.schema import ChangedQuestion, Comparison
-from keju.types import Record
+from keju.types import Notice, Record
 from keju.viewer.index import ExamArm
 from keju.viewer.pages import TEXT, ViewerPages
 from keju.viewer.run_index import IndexedRun
@@ -50,14 +52,8 @@ class ComparisonPages:
         compared_runs = self._comparison(runs) if comparable else None
         context = pairs_context(compared_runs.comparisons if compared_runs else (), labels)
         for pair_context in context["pairs"]:
-            pair: Comparison = pair_context["pair"]
-            pair_context["flips"] = [
-                (title, count, _rows(pair, select_flips(pair.flips, FLIPS_SHOWN), runs, labels))
-                for title, count, select_flips in (
-                    ("view.gained", pair.arm_only, first_gains),
-                    ("view.lost", pair.base_only, first_losses),
-                )
-            ]
+            _add_links(pair_context, runs, labels)
+        notices = compared_runs.notices if compared_runs else ()
         return pages.page(
             request,
             "compare.html.j2",
@@ -65,10 +61,9 @@ class ComparisonPages:
             runs=[stored.name for stored in pages.run_index],
             chosen=[stored.name for stored in runs],
             choose=not comparable,
+            question=_question(context["pairs"], labels),
             **context,
-            notices=[n.text(labels.language) for n in compared_runs.notices]
-            if compared_runs
-            else [],
+            notices=[notice.text(labels.language) for notice in notices],
         )
 
     def _comparison(self, runs: Sequence[IndexedRun]) -> Compared:
@@ -96,17 +91,7 @@ class ComparisonPages:
         records = [
             pages.record(run, request, part)[1] for run, part in zip(runs, parts, strict=False)
         ]
-        texts = [fmt.printable(fmt.without_canary(r.reply.text[:TEXT])) for r in records]
-        current_question = runs[0].questions().find_question(records[0])
-        question = (
-            fmt.printable(fmt.without_canary(current_question.sample.text))
-            if current_question
-            else None
-        )
-        options = [_options(run, record, labels) for run, record in zip(runs, records, strict=True)]
-        have_same_options = [option[:3] for option in options[0]] == [
-            option[:3] for option in options[1]
-        ]
+        question, options = _question_and_options(runs, records, labels)
         return pages.page(
             request,
             "sides.html.j2",
@@ -115,19 +100,81 @@ class ComparisonPages:
             compare=f"/compare?{urlencode([('run', name) for name in dict.fromkeys(names)])}",
             question=question,
             # The answer of each side is shown with its reply.
-            choices=[(*option[:3], False) for option in options[0]] if have_same_options else [],
+            choices=[(*option[:3], False) for option in options[0]] if len(options) == 1 else [],
             target=fmt.shorten(fmt.without_canary(records[0].target), _ANSWER),
-            sides=[
-                _side(run, record, pieces, labels)
-                | {"choices": [] if have_same_options else side_options}
-                for run, record, pieces, side_options in zip(
-                    runs, records, diff_words(*texts), options, strict=True
-                )
-            ],
+            sides=_sides(runs, records, options, labels),
         )
 
 
-def _options(run: IndexedRun, record: Record, labels: Labels) -> list[tuple[str, str, bool, bool]]:
+def _add_links(pair_context: dict[str, Any], runs: Sequence[IndexedRun], labels: Labels) -> None:
+    """Add the questions that only one side gets right, and the addresses of warnings' replies."""
+    pair: Comparison = pair_context["pair"]
+    pair_context["notices"] = [
+        finding._replace(href=_unread_path(pair, notice, finding, runs))
+        for notice, finding in zip(pair.notices, pair_context["notices"], strict=True)
+    ]
+    pair_context["flips"] = [
+        (title, count, _rows(pair, select_flips(pair.flips, FLIPS_SHOWN), runs, labels))
+        for title, count, select_flips in (
+            ("view.gained", pair.arm_only, first_gains),
+            ("view.lost", pair.base_only, first_losses),
+        )
+    ]
+
+
+_Options = list[tuple[str, str, bool, bool]]
+
+
+def _question_and_options(
+    runs: Sequence[IndexedRun], records: Sequence[Record], labels: Labels
+) -> tuple[str | None, list[_Options]]:
+    """Return the question, if it is known, and the options of both sides, or once if equal."""
+    current_question = runs[0].questions().find_question(records[0])
+    question = None
+    if current_question:
+        question = fmt.printable(fmt.without_canary(current_question.sample.text))
+    options = [_options(run, record, labels) for run, record in zip(runs, records, strict=True)]
+    presented = [[option[:3] for option in side_options] for side_options in options]
+    return question, options[:1] if presented[0] == presented[1] else options
+
+
+def _sides(
+    runs: Sequence[IndexedRun],
+    records: Sequence[Record],
+    options: Sequence[_Options],
+    labels: Labels,
+) -> list[dict[str, Any]]:
+    """Return both replies, with the words marked that the other one does not have."""
+    texts = [fmt.printable(fmt.without_canary(r.reply.text[:TEXT])) for r in records]
+    side_options: Sequence[_Options] = options if len(options) > 1 else [[], []]
+    columns = zip(runs, records, diff_words(*texts), side_options, strict=True)
+    return [
+        _side(run, record, pieces, labels) | {"choices": choices}
+        for run, record, pieces, choices in columns
+    ]
+
+
+def _question(pair_contexts: Sequence[Any], labels: Labels) -> str:
+    """Return the question of the page; several pairs of runs have a plain title."""
+    sides = {(context["pair"].base, context["pair"].arm) for context in pair_contexts}
+    if len(sides) != 1:
+        return labels("view.compare")
+    ((base, arm),) = sides
+    return labels("page.is_better", arm=arm, base=base)
+
+
+def _unread_path(
+    pair: Comparison, notice: Notice, finding: Finding, runs: Sequence[IndexedRun]
+) -> str:
+    """Return the address of the replies that a warning is about; empty if it names no run."""
+    run, _, arm = str(notice.values.get("name", "")).partition(" · ")
+    if not finding.reply_filter or run not in {stored.name for stored in runs}:
+        return ""
+    query = {"exam": ExamArm(pair.exam, arm).name, "outcome": finding.reply_filter}
+    return f"/runs/{quote(run)}/samples?{urlencode(query)}"
+
+
+def _options(run: IndexedRun, record: Record, labels: Labels) -> _Options:
     """Return the options in the order in which this run presented them."""
     current_question = run.questions().find_question(record)
     return (

@@ -145,21 +145,9 @@ def find(
     `evaluate_condition` whether a condition accepts it. The callables are called only if they are
     needed.
     """
-    parts = {part.name: number for number, part in enumerate(index.parts)}
-    if selection.exam and selection.exam not in parts:
-        raise _unknown_name("exam", selection.exam, list(parts))
-    kinds = index.kinds
-    accepts_kind = accepted_kinds(selection, kinds)
-    size = len(index)
-    numbers: Sequence[int] = range(size)
-    if not all(accepts_kind):
-        numbers = array("I", (n for n in numbers if accepts_kind[index.kind[n]]))
-    if selection.exam:
-        part = parts[selection.exam]
-        numbers = array("I", (n for n in numbers if index.part[n] == part))
+    numbers = _by_index(selection, index)
     if selection.needs_details or selection.text:
-        loaded_details = details()
-        numbers = _by_details(selection, loaded_details, numbers, subsets)
+        numbers = _by_details(selection, details(), numbers, subsets)
     for words, search_replies in (
         (selection.text, find_text),
         (selection.where, evaluate_condition),
@@ -167,21 +155,47 @@ def find(
         if words:
             accepted = search_replies(words)
             numbers = array("I", (n for n in numbers if n < len(accepted) and accepted[n]))
-    kind_counts = Counter(index.kind[n] for n in numbers)
+    outcomes = _count_outcomes(index, numbers)
+    return MatchingReplies(_by_outcome(selection, index, numbers), outcomes)
+
+
+def _by_index(selection: ReplySelection, index: ReplyIndex) -> Sequence[int]:
+    """Return the replies of the selected exam and of the selected kinds; all outcomes."""
+    parts = {part.name: number for number, part in enumerate(index.parts)}
+    if selection.exam and selection.exam not in parts:
+        raise _unknown_name("exam", selection.exam, list(parts))
+    accepts_kind = accepted_kinds(selection, index.kinds)
+    numbers: Sequence[int] = range(len(index))
+    if not all(accepts_kind):
+        numbers = array("I", (n for n in numbers if accepts_kind[index.kind[n]]))
+    if selection.exam:
+        part = parts[selection.exam]
+        numbers = array("I", (n for n in numbers if index.part[n] == part))
+    return numbers
+
+
+def _count_outcomes(index: ReplyIndex, numbers: Sequence[int]) -> dict[Outcome, int]:
+    """Return the number of replies by outcome, in the usual order."""
+    kinds = index.kinds
     outcomes: Counter[Outcome] = Counter()
-    for number, count in kind_counts.items():
+    for number, count in Counter(index.kind[n] for n in numbers).items():
         outcomes[kinds[number].outcome] += count
-    if selection.outcome:
-        requested_outcome = selection.outcome
-        accepts_outcome = [
-            kind.outcome != "correct"
-            if requested_outcome == FAILED
-            else kind.outcome == requested_outcome
-            for kind in kinds
-        ]
-        numbers = array("I", (n for n in numbers if accepts_outcome[index.kind[n]]))
-    ordered = {o: outcomes[o] for o in ALL_OUTCOMES if outcomes[o]}
-    return MatchingReplies(numbers, ordered)
+    return {o: outcomes[o] for o in ALL_OUTCOMES if outcomes[o]}
+
+
+def _by_outcome(
+    selection: ReplySelection, index: ReplyIndex, numbers: Sequence[int]
+) -> Sequence[int]:
+    """Return the replies with the selected outcome."""
+    if not selection.outcome:
+        return numbers
+    accepts_outcome = [
+        kind.outcome != "correct"
+        if selection.outcome == FAILED
+        else kind.outcome == selection.outcome
+        for kind in index.kinds
+    ]
+    return array("I", (n for n in numbers if accepts_outcome[index.kind[n]]))
 
 
 def _by_details(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
-from markupsafe import Markup
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,21 +17,27 @@ from starlette.responses import HTMLResponse
 from keju.bounds import parse_whole_number
 from keju.errors import KejuError, UsageError
 from keju.messages import Language
-from keju.reporting import curves
 from keju.reporting import format as fmt
+from keju.reporting import sections
+from keju.reporting.answers import FindReplies, ask_about, page_question, placebo_arms
+from keju.reporting.cases import case_context, reading_context
+from keju.reporting.findings import READERS_DIFFER
 from keju.reporting.format import Labels
 from keju.reporting.gallery import case_of
-from keju.reporting.html import case_context, reading_context
 from keju.reporting.pages import HTML_LANG, make_environment
+from keju.reporting.provenance import main_settings
+from keju.reporting.row_tables import RowTable, subset_table
 from keju.results.schema import SubsetRow
 from keju.runs.manifest import TOOLS_HASH
 from keju.runs.run import command_name
-from keju.types import ALL_OUTCOMES, Outcome, Record
+from keju.types import Outcome, Record
 from keju.viewer import filters, search, summary
 from keju.viewer.damage import with_data_errors
 from keju.viewer.filters import FAILED, PAGE, MatchingReplies, ReplySelection
+from keju.viewer.home import home_table
 from keju.viewer.index import ExamArm
-from keju.viewer.leaderboard import leaderboards
+from keju.viewer.live import live_progress
+from keju.viewer.replies import list_row, other_runs, prompt_turns, reply_facts, sample_path
 from keju.viewer.run_index import IndexedRun, RunIndex
 from keju.viewer.summary import RunSummary
 
@@ -40,14 +45,8 @@ LANGUAGE: Final = "keju_language"
 """The cookie that stores the language."""
 TEXT: Final = 200_000
 """The maximum number of characters of a text on a page."""
-EXCERPT: Final = 160
-RUNS_SEARCHED: Final = 20
-"""The number of other runs in which a question is searched, the newest first."""
-_ANSWER: Final = 60
 # Templates of the viewer's pages, e.g. ``run.html.j2``, not those of reports and figures.
 _PAGE_TEMPLATE = re.compile(r"(?!report|comparison|page|figure|filters).*\.j2")
-_FOLDED: Final = 2_000
-"""A part of the prompt with more characters than this is folded."""
 
 
 HasLeft = Callable[[], bool]
@@ -66,7 +65,6 @@ class ViewerPages:
         self._language = language
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
-        self._environment.filters["breakable"] = breakable
         for name in filter(_PAGE_TEMPLATE.fullmatch, self._environment.list_templates()):
             self._environment.get_template(name)  # compiled before the first visit
         self._labels: dict[Language, Labels] = {"en": Labels("en"), "zh": Labels("zh")}
@@ -130,7 +128,7 @@ class ViewerPages:
     # --- pages
 
     def runs(self, request: Request) -> HTMLResponse:
-        """Show all runs, grouped by exam and settings, the best first."""
+        """Show all runs, one row each, with a column for each exam."""
         labels = self.labels(request)
         self.run_index.refresh()
         summaries: list[RunSummary] = []
@@ -143,70 +141,89 @@ class ViewerPages:
                 summaries += run_summaries(stored, labels)
             except KejuError:
                 damaged.append(stored.name)
-        ranked = list(leaderboards(summaries, labels))
-        folder = fmt.printable(str(self.run_index.folder), one_line=True)
+        query = request.query_params.get("q", "")
         return self.page(
             request,
             "runs.html.j2",
             here="runs",
-            tables=ranked,
+            table=home_table(summaries, labels, query),
+            query=query,
             total=total,
-            folder=folder,
+            folder=fmt.printable(str(self.run_index.folder), one_line=True),
             damaged=damaged,
         )
 
     def run(self, request: Request) -> HTMLResponse:
-        """Show a run: its scores, its warnings, its subsets."""
+        """Show a run: the question, its scores, its warnings, its subsets."""
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
         summaries = summary.run_summaries(stored, labels)
         wait = "subsets" in request.query_params
         if not wait and any(run_summary.entry is None for run_summary in summaries):
             stored.wait_for_questions()
-        tables = list(self._subset_tables(stored, summaries, wait=wait))
+        tables = list(self._subset_tables(stored, summaries, labels, wait=wait))
         return self.page(
             request,
             "run.html.j2",
             after=BackgroundTask(_read_ahead, stored),
             run=stored.name,
             model=fmt.printable(stored.manifest.model, one_line=True),
+            question=_question(stored, labels),
             created=stored.manifest.created,
+            state=stored.state,
             command=command_name(stored.run.folder),
-            run_summaries=summaries,
             warnings=list(_warnings(stored, summaries, labels)),
+            notes=[text for g in summaries if g.entry for text in labels.warnings(g.entry)],
             running=stored.state == "running",
             subsets=tables,
             waiting=not tables and any(g.answered for g in summaries),
             has_arms=len(stored.arms) > 1,
-            curves=curves.sections(stored.results, labels) if stored.results else [],
+            **_result_sections(stored, labels),
+            **self._live_context(stored, summaries, labels),
         )
 
     def live(self, stored: IndexedRun, language: Language) -> str:
         """Return the part of a run's page that changes while the run is going on."""
         labels = self._labels[language]
         template = self._environment.get_template("live.html.j2")
-        return template.render(t=labels, run_summaries=summary.run_summaries(stored, labels))
+        summaries = summary.run_summaries(stored, labels)
+        context = self._live_context(stored, summaries, labels)
+        return template.render(t=labels, run=stored.name, **context)
+
+    def _live_context(
+        self, stored: IndexedRun, summaries: Sequence[RunSummary], labels: Labels
+    ) -> dict[str, Any]:
+        """Return the scores of a run and, while it is going on, its speed and latest replies."""
+        progress = live_progress(stored) if stored.state == "running" else None
+        selection = ReplySelection()
+        return {
+            "exam_answers": [
+                (f"exam-{number}", summary.answer_of(g, labels, _reply_finder(stored)))
+                for number, g in enumerate(summaries)
+            ],
+            "total_replies": sum(g.answered for g in summaries),
+            "progress": progress,
+            "time_left": labels.duration(progress.seconds_left) if progress else "",
+            "silent": labels.duration(progress.silent) if progress and progress.silent else "",
+            "latest": [list_row(stored, record, selection, labels) for record in progress.latest]
+            if progress
+            else [],
+        }
 
     def _subset_tables(
-        self, stored: IndexedRun, summaries: list[RunSummary], *, wait: bool
-    ) -> Iterator[Any]:
-        for run_summary in summaries:
+        self, stored: IndexedRun, summaries: list[RunSummary], labels: Labels, *, wait: bool
+    ) -> Iterator[tuple[str, str, RowTable]]:
+        """Yield the anchor, the name and the table of each exam that has subsets."""
+        for number, run_summary in enumerate(summaries):
+            part = run_summary.part
             rows: Sequence[SubsetRow] = ()
             if run_summary.entry is not None:
                 rows = fmt.answered_rows(run_summary.entry.subsets)
             elif wait or stored.questions_are_loaded:
-                rows = summary.subset_rows(stored, run_summary.part)
+                rows = summary.subset_rows(stored, part)
             if rows:
-                base = f"/runs/{quote(stored.name)}/samples?"
-                links = {
-                    row.name: base
-                    + ReplySelection(
-                        exam=run_summary.part.name, outcome=FAILED, subset=row.name
-                    ).query()
-                    for row in rows
-                }
-                chance = any(row.chance is not None for row in rows)
-                yield run_summary.part, rows, links, fmt.occurring_outcomes(rows), chance
+                links = {row.name: _failures_path(stored, part, row.name) for row in rows}
+                yield f"exam-{number}", part.name, subset_table(rows, labels, links=links)
 
     def samples(self, request: Request, has_left: HasLeft = _never_left) -> HTMLResponse:
         """Show one page of the replies that a selection accepts."""
@@ -225,26 +242,13 @@ class ViewerPages:
         selection = msgspec.structs.replace(selection, page=page)
         numbers = matches.numbers[PAGE * (page - 1) : PAGE * page]
         records = stored.index.records(numbers)
-        exams = [part.name for part in stored.index.parts]
-        loaded = stored.questions_are_loaded
-        subsets = stored.subset_names(_part(selection.exam, stored)) if loaded else []
         return self.page(
             request,
             "samples.html.j2",
             after=BackgroundTask(_read_ahead, stored),
             run=stored.name,
             s=selection,
-            exams=[(name, name) for name in exams],
-            outcome_options=[(FAILED, labels("view.failed"))]
-            + [(o, labels(f"outcome.{o}")) for o in ALL_OUTCOMES],
-            subset_options=[(name, name) for name in subsets],
-            tier_options=[
-                (tier, labels.get(f"tier.{tier}", labels("view.tier_none")))
-                for tier in filters.TIER_CHOICES
-            ],
-            sort_options=[(sort, labels(f"view.sort.{sort}")) for sort in filters.SORTS[1:]],
-            acts=bool(stored.arms)
-            or any(TOOLS_HASH in arm for arm in (stored.manifest.arms or {}).values()),
+            **self._filter_options(stored, selection, labels),
             outcomes=matches.outcomes,
             can_query=search.can_query(),
             fields=list(search.FIELDS),
@@ -256,8 +260,26 @@ class ViewerPages:
             total=len(matches.numbers),
             pages=matches.pages,
             ordered=ordered,
-            rows=[_list_row(stored, record, selection, labels) for record in records],
+            rows=[list_row(stored, record, selection, labels) for record in records],
         )
+
+    def _filter_options(
+        self, stored: IndexedRun, selection: ReplySelection, labels: Labels
+    ) -> dict[str, Any]:
+        """Return the values that the filters offer."""
+        loaded = stored.questions_are_loaded
+        subsets = stored.subset_names(_part(selection.exam, stored)) if loaded else []
+        arms = (stored.manifest.arms or {}).values()
+        return {
+            "exams": [(part.name, part.name) for part in stored.index.parts],
+            "subset_options": [(name, name) for name in subsets],
+            "tier_options": [
+                (tier, labels.get(f"tier.{tier}", labels("view.tier_none")))
+                for tier in filters.TIER_CHOICES
+            ],
+            "sort_options": [(sort, labels(f"view.sort.{sort}")) for sort in filters.SORTS[1:]],
+            "acts": bool(stored.arms) or any(TOOLS_HASH in arm for arm in arms),
+        }
 
     def _cached_matches(
         self, stored: IndexedRun, selection: ReplySelection, has_left: HasLeft
@@ -309,21 +331,14 @@ class ViewerPages:
         matches, _ = self._cached_matches(stored, selection, has_left)
         numbers = matches.numbers
         position = numbers.index(number) + 1 if number in numbers else 0
-        neighbour_numbers = [
-            numbers[place] if position and 0 <= place < len(numbers) else -1
-            for place in (position - 2, position)
-        ]
-        neighbours = iter(stored.index.records([n for n in neighbour_numbers if n >= 0]))
-        previous, following = (
-            _sample_path(stored, next(neighbours), selection) if n >= 0 else ""
-            for n in neighbour_numbers
-        )
+        previous, following = _neighbour_paths(stored, selection, numbers, position)
         questions = stored.questions()
         current_question = questions.find_question(record)
         sample = current_question.sample if current_question else None
         case = case_of(record, sample, sample.subset if sample else "", labels, limit=TEXT)
         context = case_context(case, labels) | {"reply_folded": 0, "anchor": ""}
         context["others"] = [(r.reader, reading_context(r, labels)) for r in record.readings[1:]]
+        problem = questions.problem
         return self.page(
             request,
             "sample.html.j2",
@@ -335,13 +350,11 @@ class ViewerPages:
             following=following,
             position=position,
             total=len(numbers),
-            prompt=_prompt(current_question) if current_question else None,
-            no_prompt=questions.problem.text(labels.language)
-            if questions.problem
-            else labels("question_missing"),
+            prompt=prompt_turns(current_question) if current_question else None,
+            no_prompt=problem.text(labels.language) if problem else labels("question_missing"),
             as_recorded=current_question is not None and current_question.as_recorded,
-            facts=list(_facts(record, labels)),
-            others=list(_other_runs(self.run_index, stored, record)),
+            facts=list(reply_facts(record, labels)),
+            others=list(other_runs(self.run_index, stored, record)),
         )
 
     def record(
@@ -360,15 +373,67 @@ class ViewerPages:
         return number, stored.index.records([number])[0]
 
 
+def _neighbour_paths(
+    stored: IndexedRun, selection: ReplySelection, numbers: Sequence[int], position: int
+) -> list[str]:
+    """Return the addresses of the replies before and after a position; empty where none is."""
+    places = (position - 2, position) if position else ()
+    neighbour_numbers = [numbers[n] if 0 <= n < len(numbers) else -1 for n in places]
+    neighbours = iter(stored.index.records([n for n in neighbour_numbers if n >= 0]))
+    paths = [
+        sample_path(stored, next(neighbours), selection) if n >= 0 else ""
+        for n in neighbour_numbers
+    ]
+    return paths or ["", ""]
+
+
 def _read_ahead(stored: IndexedRun) -> None:
     """Load the data that the next page may need; errors are reported by the next page."""
     with suppress(KejuError):
         with_data_errors(stored.details)()
 
 
-def breakable(name: str) -> Markup:
-    """Allow line breaks after each part of a name: ``demo_``, ``sorting_``, ``3``."""
-    return Markup("_<wbr>").join(name.split("_"))
+def _question(stored: IndexedRun, labels: Labels) -> str:
+    """Return the question that a run answers."""
+    manifest, results = stored.manifest, stored.results
+    if results is not None and results.benchmarks:
+        return page_question(results, placebo_arms(manifest.config), labels)
+    exams = [exam.name for exam in manifest.benchmarks]
+    return ask_about(manifest.model, exams, labels)
+
+
+def _result_sections(stored: IndexedRun, labels: Labels) -> dict[str, Any]:
+    """Return the parts of a run's page that need its results."""
+    results = stored.results
+    if results is None:
+        return {"curves": [], "arms": None, "settings": []}
+    return {
+        "curves": sections.curves_of(results, labels),
+        "arms": sections.arms_of(results, labels),
+        "settings": list(main_settings(stored.manifest, results, labels)),
+    }
+
+
+def _reply_finder(stored: IndexedRun) -> FindReplies:
+    """Return the function that gives the address of replies with an outcome."""
+
+    def find(exam: str, arm: str, reply_filter: str) -> str:
+        name = ExamArm(exam, arm).name
+        if reply_filter == READERS_DIFFER:
+            return _replies_path(stored, ReplySelection(exam=name, readers="differ"))
+        return _replies_path(stored, ReplySelection(exam=name, outcome=cast(Outcome, reply_filter)))
+
+    return find
+
+
+def _replies_path(stored: IndexedRun, selection: ReplySelection) -> str:
+    return f"/runs/{quote(stored.name)}/samples?{selection.query()}"
+
+
+def _failures_path(stored: IndexedRun, part: ExamArm, subset: str) -> str:
+    """Return the address of the replies of a subset that are not correct."""
+    selection = ReplySelection(exam=part.name, outcome=FAILED, subset=subset)
+    return _replies_path(stored, selection)
 
 
 def _part(name: str, stored: IndexedRun) -> ExamArm | None:
@@ -377,117 +442,6 @@ def _part(name: str, stored: IndexedRun) -> ExamArm | None:
     if not name:
         return parts[0] if len(parts) == 1 else None
     return next((part for part in parts if part.name == name), None)
-
-
-def _sample_path(stored: IndexedRun, record: Record, selection: ReplySelection) -> str:
-    """Return the address of a reply inside a selection."""
-    parameters: dict[str, Any] = {"of": ExamArm(record.bench, record.arm).name, "id": record.id}
-    if record.epoch:
-        parameters["epoch"] = record.epoch
-    query = urlencode(parameters) + "&" + selection.query()
-    return f"/runs/{quote(stored.name)}/sample?{query.rstrip('&')}"
-
-
-def _list_row(
-    stored: IndexedRun, record: Record, selection: ReplySelection, labels: Labels
-) -> dict[str, Any]:
-    """Return a reply as a row of the list."""
-    headline_reading = record.readings[0] if record.readings else None
-    subset = ""
-    if stored.questions_are_loaded:
-        questions = stored.questions()
-        place = questions.place(record)
-        names = questions.subsets.get(record.bench, [])
-        subset = names[place.subset - 1] if place and place.subset else ""
-    outcomes = {reading.score.outcome for reading in record.readings}
-    value = headline_reading.answer.value if headline_reading else None
-    error = record.reply.error
-    text = record.reply.text
-    if error is not None:
-        kind = labels.get(f"fault.{error.kind}", error.kind)
-        text = labels("named", name=kind, text=error.message)
-    marks = [labels("epoch", n=record.epoch + 1)] if record.epoch else []
-    marks += [labels.arm(record.arm)] if record.arm else []
-    return {
-        "href": _sample_path(stored, record, selection),
-        "id": fmt.printable(record.id, one_line=True),
-        "marks": marks,
-        "subset": subset,
-        "outcome": headline_reading.score.outcome if headline_reading else "error",
-        "differ": len(outcomes) > 1,
-        "read": fmt.shorten(fmt.without_canary(value or ""), _ANSWER),
-        "target": fmt.shorten(fmt.without_canary(record.target), _ANSWER),
-        "excerpt": _end_excerpt(fmt.without_canary(text)),
-        "seconds": record.reply.seconds,
-        "tokens": record.reply.usage.output,
-    }
-
-
-def _end_excerpt(text: str) -> str:
-    """Return the end of a text on one line, where the answer usually is."""
-    text = fmt.printable(text[-4 * EXCERPT :], one_line=True)
-    return text if len(text) <= EXCERPT else "…" + text[1 - EXCERPT :]
-
-
-def _other_runs(
-    run_index: RunIndex, stored: IndexedRun, record: Record
-) -> Iterator[tuple[str, Outcome, str]]:
-    """Yield the newest other runs with the same question: name, outcome, address."""
-    part = ExamArm(record.bench, record.arm)
-    searched_count = 0
-    for other_run in run_index:
-        exams = {exam.name for exam in other_run.manifest.benchmarks}
-        if other_run is stored or record.bench not in exams or searched_count == RUNS_SEARCHED:
-            continue
-        searched_count += 1
-        other_run.index.refresh()
-        number = other_run.index.find(part, record.id, record.epoch)
-        if number >= 0:
-            query = urlencode(
-                [
-                    ("run", stored.name),
-                    ("run", other_run.name),
-                    ("of", part.name),
-                    ("id", record.id),
-                ]
-                + ([("epoch", record.epoch)] if record.epoch else [])
-            )
-            outcome = other_run.index.kinds[other_run.index.kind[number]].outcome
-            yield other_run.name, outcome, f"/compare/sample?{query}"
-
-
-def _prompt(current_question: Any) -> list[tuple[str, str, bool]]:
-    """Return the turns of a prompt with their roles; long turns except the last one are folded."""
-    exam, prompt = (
-        current_question.job.exam,
-        current_question.job.exam.render(current_question.sample),
-    )
-    if exam.protocol.form == "completion":
-        return [("text", fmt.printable(fmt.without_canary(prompt.text)), False)]
-    turns = [(m.role, fmt.printable(fmt.without_canary(m.content))) for m in prompt.cued_messages]
-    last_place = len(turns) - 1
-    return [
-        (role, text, place != last_place and len(text) > _FOLDED)
-        for place, (role, text) in enumerate(turns)
-    ]
-
-
-def _facts(record: Record, labels: Labels) -> Iterator[tuple[str, str]]:
-    """Yield the usage and the identifiers of a reply."""
-    reply = record.reply
-    values: Mapping[str, Any] = {
-        "finish": reply.finish,
-        "seconds": f"{reply.seconds:.2f}",
-        "tokens_in": fmt.count(reply.usage.input),
-        "tokens_out": fmt.count(reply.usage.output),
-        "attempts": 1 + len(record.faults),
-        "model": reply.model,
-        "origin": record.origin,
-        "hash": record.hash,
-    }
-    for name, value in values.items():
-        if value:
-            yield labels(f"view.fact.{name}"), fmt.printable(str(value), one_line=True)
 
 
 def _warnings(stored: IndexedRun, summaries: list[RunSummary], labels: Labels) -> Iterator[str]:

@@ -9,8 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from keju.benchmarks.grading import PASS
 from keju.reporting import format as fmt
+from keju.reporting.answers import (
+    ExamAnswer,
+    FindReplies,
+    exam_answer,
+    margin_of,
+)
 from keju.reporting.format import Labels
-from keju.reporting.score_interpretation import describe_chance
+from keju.reporting.page_numbers import page_interval, page_percent, page_share
 from keju.results.comparability import settings_summary
 from keju.results.schema import Metric, ResultEntry, Results, SubsetRow
 from keju.stats.estimate import BoundedValues
@@ -33,7 +39,9 @@ class RunSummary(NamedTuple):
     group: tuple[str, ...]
     """The values that ranked scores share: exam, protocol, reader and metric."""
     figure: str
-    """``63.59 %``, a range, or words if there is no number."""
+    """``63.6 %``, a range, or words if there is no number."""
+    margin: str
+    """``± 1.1``, if the interval is about as long on both sides."""
     title: str
     """The kind of number."""
     note: str
@@ -50,8 +58,8 @@ class RunSummary(NamedTuple):
     warnings: tuple[str, ...] = ()
     exam_settings: Mapping[str, Any] = MappingProxyType({})
     """The settings and questions of the exam, as far as the manifest contains them."""
-    chance: str = ""
-    """The chance level in words, if it is known."""
+    entries: tuple[ResultEntry, ...] = ()
+    """The entry for each reader; the first one gives the headline."""
 
     @property
     def is_ranked(self) -> bool:
@@ -79,7 +87,8 @@ def _summaries_of_results(
     stored: IndexedRun, results: Results, labels: Labels
 ) -> Iterable[RunSummary]:
     state = stored.state
-    for entry, *_ in fmt.families(results):
+    for family in fmt.families(results):
+        entry = family[0]
         headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
         headline_metric = fmt.display_metrics(entry, labels)[0]
         answered = sum(entry.outcomes.values())
@@ -90,7 +99,8 @@ def _summaries_of_results(
             state=state,
             part=ExamArm(entry.name, entry.arm),
             group=(entry.name, fmt.protocol_line(entry), entry.reader, headline_metric.name),
-            figure=headline.figure or headline.title,
+            figure=_figure(headline, headline_metric.metric),
+            margin=margin_of(headline_metric.metric) if headline.figure else "",
             title=headline.title if headline.figure else "",
             note=headline.note,
             row=_row(entry.full_name, headline_metric.metric, entry.outcomes, entry.cut_right),
@@ -101,43 +111,86 @@ def _summaries_of_results(
             early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
             warnings=tuple(labels.warnings(entry)),
             exam_settings=settings_of(stored, ExamArm(entry.name, entry.arm)),
-            chance=describe_chance(entry, labels),
+            entries=tuple(family),
         )
 
 
 def _summaries_so_far(stored: IndexedRun, labels: Labels) -> Iterable[RunSummary]:
     """Yield summaries from the journal: plain means over questions, scored by the first reader."""
-    manifest, state = stored.manifest, stored.state
-    exams = {exam.name: exam for exam in manifest.benchmarks}
     counts = kinds_by_part(stored.index.counts())
-    parts = list(counts) or [ExamArm(name) for name in exams]
+    parts = list(counts) or [ExamArm(exam.name) for exam in stored.manifest.benchmarks]
     for part in parts[:MOST_PARTS]:
-        kinds = counts.get(part, Counter())
-        metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
-        exam = exams.get(part.exam)
-        protocol = f"{exam.protocol.name}@{exam.protocol.version}" if exam else ""
-        reader = next(iter(exam.readers), "") if exam else ""
-        answered = sum(outcomes.values())
-        total = max(answered, total_of(stored, part))
-        # A damaged or cut journal has fewer replies than the manifest says.
-        is_incomplete = state == "complete" and answered < total and not manifest.stopped
-        has_value = metric.value is not None or metric.bounds is not None
-        yield RunSummary(
-            run=stored.name,
-            model=manifest.model,
-            created=manifest.created,
-            state="incomplete" if is_incomplete else state,
-            part=part,
-            group=(part.exam, protocol, reader, "accuracy"),
-            figure=fmt.share(metric.value, metric.bounds) if has_value else labels("no_answers"),
-            title=labels("view.so_far") if has_value else "",
-            note="",
-            row=_row(part.name, metric, outcomes, count_correct_truncated(kinds)),
-            answered=answered,
-            total=total,
-            final=False,
-            exam_settings=settings_of(stored, part),
-        )
+        yield _summary_so_far(stored, part, counts.get(part, Counter()), labels)
+
+
+def _summary_so_far(
+    stored: IndexedRun, part: ExamArm, kinds: Counter[ReplyKind], labels: Labels
+) -> RunSummary:
+    manifest, state = stored.manifest, stored.state
+    metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
+    answered = sum(outcomes.values())
+    total = max(answered, total_of(stored, part))
+    # A damaged or cut journal has fewer replies than the manifest says.
+    is_incomplete = state == "complete" and answered < total and not manifest.stopped
+    has_value = metric.value is not None or metric.bounds is not None
+    return RunSummary(
+        run=stored.name,
+        model=manifest.model,
+        created=manifest.created,
+        state="incomplete" if is_incomplete else state,
+        part=part,
+        group=(part.exam, *_protocol_and_reader(stored, part), "accuracy"),
+        figure=page_share(metric.value, metric.bounds) if has_value else labels("no_answers"),
+        margin=margin_of(metric),
+        title=labels("view.so_far") if has_value else "",
+        note="",
+        row=_row(part.name, metric, outcomes, count_correct_truncated(kinds)),
+        answered=answered,
+        total=total,
+        final=False,
+        exam_settings=settings_of(stored, part),
+    )
+
+
+def _protocol_and_reader(stored: IndexedRun, part: ExamArm) -> tuple[str, str]:
+    """Return the protocol and the first reader of an exam, as the manifest has them."""
+    for exam in stored.manifest.benchmarks:
+        if exam.name == part.exam:
+            protocol = f"{exam.protocol.name}@{exam.protocol.version}"
+            return protocol, next(iter(exam.readers), "")
+    return "", ""
+
+
+def _figure(headline: fmt.Headline, metric: Metric) -> str:
+    """Return a score with one decimal, or the words that replace it."""
+    return page_share(metric.value, metric.bounds) if headline.figure else headline.title
+
+
+def answer_of(run_summary: RunSummary, labels: Labels, find_replies: FindReplies) -> ExamAnswer:
+    """Return the score of a summary as the card of a page."""
+    if run_summary.entries:
+        return exam_answer(run_summary.entries, run_summary.run, labels, find_replies)
+    row, part = run_summary.row, run_summary.part
+    has_figure = row.accuracy is not None or row.bounds is not None
+    words = fmt.describe_outcomes(row.outcomes, labels, cut_right=row.cut_right, zeros=())
+    occurring = [outcome for outcome in ALL_OUTCOMES if row.outcomes.get(outcome)]
+    return ExamAnswer(
+        name=f"{part.exam} · {part.arm}" if part.arm else part.exam,
+        figure=run_summary.figure if has_figure else "",
+        margin=run_summary.margin,
+        title=run_summary.title or run_summary.figure,
+        note=run_summary.note,
+        ends=page_interval(row.ci95) if row.ci95 else "",
+        chance=page_percent(row.chance) if row.chance is not None else "",
+        meaning=[],
+        findings=[],
+        counts=[
+            (text, find_replies(part.exam, part.arm, outcome))
+            for outcome, text in zip(occurring, words, strict=True)
+        ],
+        row=row,
+        other_readers=[],
+    )
 
 
 def kinds_by_part(

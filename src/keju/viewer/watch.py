@@ -8,7 +8,7 @@ written once per second. This module writes no files and takes no locks.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,7 @@ from keju.runs.journal import FILE, is_locked
 from keju.runs.manifest import MANIFEST, StoredSession
 from keju.runs.matrix import LOCK, StoredMatrix, find_matrix
 from keju.runs.run import find_run
-from keju.viewer.index import ExamArm
+from keju.viewer.index import ExamArm, ReplyKind
 from keju.viewer.run_index import IndexedRun
 from keju.viewer.summary import estimate_mean, kinds_by_part, outcomes_of, total_of
 
@@ -115,39 +115,64 @@ class RunWatch:
         except (KejuError, OSError):  # the run is about to start
             yield base_line._replace(state="running" if is_running else "waiting")
             return
-        line_state: State = "complete" if state in ("complete", "imported") else "incomplete"
         session = manifest.sessions[-1] if manifest.sessions else StoredSession()
-        if is_running or state == "running":
-            is_judging = (
-                session.ended and not manifest.complete and len(stored.index) >= stored.total
-            )
-            line_state = "judging" if is_judging else "running"
-        speed = self._paces.setdefault(folder, AnswerRate()).record(len(stored.index))
-        if speed is None and session.seconds and line_state == "running":
-            answered = session.requests - session.retries - session.in_flight
-            speed = max(0, answered) / session.seconds
-        counts = kinds_by_part(stored.index.counts())
-        parts = dict.fromkeys(counts)
-        parts |= dict.fromkeys(
-            ExamArm(exam.name) for exam in manifest.benchmarks if not stored.arms
-        )
+        line_state = _line_state(stored, state, session, is_running)
+        speed = self._speed(followed, stored, session, line_state)
         seconds_left = (stored.total - len(stored.index)) / speed if speed else None
-        for number, part in enumerate(parts or [ExamArm("")]):
-            kinds = counts.get(part, Counter())
-            metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
+        counts = kinds_by_part(stored.index.counts())
+        parts = _parts_of(stored, counts)
+        for number, part in enumerate(parts):
             line = base_line._replace(
                 model=followed.model or manifest.model,
                 exam=followed.exam or part.name,
                 state=line_state,
-                done=sum(outcomes.values()),
-                total=max(sum(outcomes.values()), total_of(stored, part)),
-                score=metric.value,
-                ends=metric.ci95,
-                errors=outcomes.get("error", 0),
                 part=part.name if len(parts) > 1 else "",
             )
+            line = _with_score(line, stored, part, counts.get(part, Counter()))
             # The first line contains the values of the whole run.
             yield line if number else _with_session_usage(line, session, speed, seconds_left)
+
+    def _speed(
+        self, followed: WatchedRun, stored: IndexedRun, session: StoredSession, line_state: State
+    ) -> float | None:
+        """Return the replies per second; in the first moments, the mean of the session."""
+        speed = self._paces.setdefault(followed.folder, AnswerRate()).record(len(stored.index))
+        if speed is None and session.seconds and line_state == "running":
+            answered = session.requests - session.retries - session.in_flight
+            speed = max(0, answered) / session.seconds
+        return speed
+
+
+def _parts_of(stored: IndexedRun, counts: Mapping[ExamArm, object]) -> list[ExamArm]:
+    """Return the exams and arms of a run, also those without replies."""
+    parts = dict.fromkeys(counts)
+    if not stored.arms:
+        parts |= dict.fromkeys(ExamArm(exam.name) for exam in stored.manifest.benchmarks)
+    return list(parts) or [ExamArm("")]
+
+
+def _line_state(stored: IndexedRun, state: str, session: StoredSession, is_running: bool) -> State:
+    """Return the state of a run as its line shows it."""
+    if is_running or state == "running":
+        is_answered = len(stored.index) >= stored.total
+        is_judging = session.ended and not stored.manifest.complete and is_answered
+        return "judging" if is_judging else "running"
+    return "complete" if state in ("complete", "imported") else "incomplete"
+
+
+def _with_score(
+    line: RunLine, stored: IndexedRun, part: ExamArm, kinds: Counter[ReplyKind]
+) -> RunLine:
+    """Add the progress and the score of an exam to a run's line."""
+    metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
+    done = sum(outcomes.values())
+    return line._replace(
+        done=done,
+        total=max(done, total_of(stored, part)),
+        score=metric.value,
+        ends=metric.ci95,
+        errors=outcomes.get("error", 0),
+    )
 
 
 def _with_session_usage(

@@ -214,14 +214,13 @@ class ClusterEngine(Engine):
             attempts = self._affordable_attempts()
             if attempts is None or (entry := self._next_entry(lane)) is None:
                 break
-            if entries and not _share_prefix(entries[0].request, entry.request):
+            # A question that may have ended an actor is alone in its block.
+            is_suspect = self._losses[entry.unit]
+            if entries and (is_suspect or not _share_prefix(entries[0].request, entry.request)):
                 self._carried_entries[lane] = entry
                 break
-            if self._losses[entry.unit]:
-                max_entries = 1  # a question that may have ended an actor is alone in its block
-                if entries:
-                    self._carried_entries[lane] = entry
-                    break
+            if is_suspect:
+                max_entries = 1
             entries.append(entry)
             reserved.append(attempts)
             self._reserved += attempts

@@ -425,12 +425,17 @@ def find_need(config: TaskConfig, nodes: list[dict[str, float]]) -> ActorResourc
         return ActorResources(
             ray_settings.cpus or 0.0, ray_settings.gpus or 0.0, ray_settings.resources
         )
-    gpus = ray_settings.gpus
+    gpus, cpus = ray_settings.gpus, ray_settings.cpus
     if gpus is None:
         gpus = 1.0 if any(node.get("GPU") for node in nodes) else 0.0
-    cpus = ray_settings.cpus
     if cpus is None:
-        threads = config.model_args.get("threads")
-        smallest = min((node["CPU"] for node in nodes if node.get("CPU")), default=1.0)
-        cpus = float(threads) if isinstance(threads, int) else 1.0 if gpus else float(int(smallest))
+        cpus = _choose_cpus(config.model_args.get("threads"), gpus, nodes)
     return ActorResources(cpus, gpus, ray_settings.resources)
+
+
+def _choose_cpus(threads: Any, gpus: float, nodes: list[dict[str, float]]) -> float:
+    """Return the cores of an actor: its threads, one next to a GPU, or all of the smallest node."""
+    if isinstance(threads, int):
+        return float(threads)
+    smallest = min((node["CPU"] for node in nodes if node.get("CPU")), default=1.0)
+    return 1.0 if gpus else float(int(smallest))

@@ -114,10 +114,15 @@ class RayCluster:
             problem = _last_line(error)
         finally:
             printed_line = self._streams.listen()
-        problem = one_line(f"{problem}: {printed_line}") if printed_line else problem
+        raise self._open_error(
+            place, one_line(f"{problem}: {printed_line}" if printed_line else problem)
+        )
+
+    def _open_error(self, place: str, problem: str) -> UsageError:
+        """Return the error for a cluster that cannot be joined or started."""
         shown_address = place if place == self.address else f"{ADDRESS}={place}"
-        code = "ray_not_started" if local else "ray_no_cluster"
-        raise UsageError(code, address=shown_address, problem=problem)
+        code = "ray_not_started" if self.address == "local" else "ray_no_cluster"
+        return UsageError(code, address=shown_address, problem=problem)
 
     def _start(self) -> None:
         import ray

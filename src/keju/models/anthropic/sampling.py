@@ -10,6 +10,7 @@ line, never dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -157,17 +158,7 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
     A temperature of None was not requested.
     """
     model = settings_of(config)
-    if sampling.decode == "labels":
-        raise ConfigError("anthropic_no_logprobs")
-    if sampling.form == "completion":
-        raise ConfigError("anthropic_no_completions")
-    requested_fields = [*sampling.extra, *(["seed"] if sampling.seed is not None else [])]
-    for name in NOT_THERE:
-        if name in requested_fields:
-            raise ConfigError("anthropic_no_field", name=name)
-    for name in OF_KEJU:
-        if name in sampling.extra:
-            raise ConfigError("extra_body_own", name=name)
+    _refuse_unknown_fields(sampling)
     max_tokens = model.gate.most_tokens if model.gate is not None else None
     limit = sampling.max_tokens or min(DEFAULT_MAX_TOKENS, max_tokens or DEFAULT_MAX_TOKENS)
     if max_tokens is not None and limit > max_tokens:
@@ -176,20 +167,37 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
     if sampling.extra.get(ONLY_CLIENT) and (model.gate is None or not model.gate.prefill):
         raise ConfigError("anthropic_no_prefill", model=model.id)
     temperature = _fit_temperature(model, sampling, extra)
-    notices = []
-    if temperature is None:
-        values = {"model": model.id, "version": model.version}
-        notices.append(Notice("temperature_not_sent", values))
-    if blank_stops := [stop for stop in sampling.stop if not stop.strip()]:
-        notices.append(Notice("stop_cut_here", {"stops": ", ".join(map(repr, blank_stops))}))
-    if _has_thinking(extra) and limit < ROOM_TO_THINK:
-        notices.append(Notice("thinking_in_limit", {"model": model.id, "tokens": limit}))
-    if limit > UNSTREAMED_TOKENS:
-        notices.append(Notice("long_without_stream", {"tokens": limit, "most": UNSTREAMED_TOKENS}))
     fitted = msgspec.structs.replace(
         sampling, temperature=temperature, max_tokens=limit, extra=extra
     )
-    return fitted, tuple(notices)
+    return fitted, tuple(_notices(model, fitted, limit))
+
+
+def _refuse_unknown_fields(sampling: Sampling) -> None:
+    """Raise ConfigError for sampling that the API has no field for."""
+    if sampling.decode == "labels":
+        raise ConfigError("anthropic_no_logprobs")
+    if sampling.form == "completion":
+        raise ConfigError("anthropic_no_completions")
+    requested_fields = {*sampling.extra, *(["seed"] if sampling.seed is not None else [])}
+    for name in NOT_THERE:
+        if name in requested_fields:
+            raise ConfigError("anthropic_no_field", name=name)
+    for name in OF_KEJU:
+        if name in sampling.extra:
+            raise ConfigError("extra_body_own", name=name)
+
+
+def _notices(model: AnthropicSettings, fitted: Sampling, limit: int) -> Iterator[Notice]:
+    """Yield notices about sampling that differs from what was requested."""
+    if fitted.temperature is None:
+        yield Notice("temperature_not_sent", {"model": model.id, "version": model.version})
+    if blank_stops := [stop for stop in fitted.stop if not stop.strip()]:
+        yield Notice("stop_cut_here", {"stops": ", ".join(map(repr, blank_stops))})
+    if _has_thinking(fitted.extra) and limit < ROOM_TO_THINK:
+        yield Notice("thinking_in_limit", {"model": model.id, "tokens": limit})
+    if limit > UNSTREAMED_TOKENS:
+        yield Notice("long_without_stream", {"tokens": limit, "most": UNSTREAMED_TOKENS})
 
 
 def _with_effort(model: AnthropicSettings, extra: dict[str, Any]) -> dict[str, Any]:
@@ -215,12 +223,8 @@ def _with_thinking(model: AnthropicSettings, limit: int, extra: dict[str, Any]) 
     kind = thinking.get("type") if isinstance(thinking, dict) else None
     if not isinstance(kind, str):
         raise ConfigError("anthropic_thinking_form")
-    if gate is not None and kind not in gate.thinking:
-        kinds = [*gate.thinking]
-        raise ConfigError("anthropic_thinking_kind", model=model.id, kind=kind, kinds=kinds)
-    effort = (extra.get("output_config") or {}).get("effort") or MODEST_EFFORTS[0]
-    if gate is not None and kind in gate.modest and effort not in MODEST_EFFORTS:
-        raise ConfigError("anthropic_thinking_effort", model=model.id, kind=kind, effort=effort)
+    if gate is not None:
+        _check_kind(model, gate, kind, extra)
     if kind == "enabled":
         budget = thinking.get("budget_tokens")
         if not isinstance(budget, int) or not LEAST_BUDGET <= budget < limit:
@@ -228,6 +232,18 @@ def _with_thinking(model: AnthropicSettings, limit: int, extra: dict[str, Any]) 
     if kind in ("adaptive", "enabled"):
         thinking = {"display": "summarized"} | thinking
     return extra | {"thinking": thinking}
+
+
+def _check_kind(
+    model: AnthropicSettings, gate: ModelFamilyRules, kind: str, extra: Mapping[str, Any]
+) -> None:
+    """Raise ConfigError for a kind of thinking that the model does not have."""
+    if kind not in gate.thinking:
+        kinds = [*gate.thinking]
+        raise ConfigError("anthropic_thinking_kind", model=model.id, kind=kind, kinds=kinds)
+    effort = (extra.get("output_config") or {}).get("effort") or MODEST_EFFORTS[0]
+    if kind in gate.modest and effort not in MODEST_EFFORTS:
+        raise ConfigError("anthropic_thinking_effort", model=model.id, kind=kind, effort=effort)
 
 
 def _has_thinking(extra: dict[str, Any]) -> bool:
@@ -246,11 +262,7 @@ def _fit_temperature(
     thinks = _has_thinking(extra)
     accepts = model.gate.sampling if model.gate is not None else "one"
     if not requested:
-        # Keju's default of 0, if the API accepts it.
-        takes_zero = (
-            model.has_sampling and model.gate is not None and accepts == "one" and not thinks
-        )
-        return 0.0 if takes_zero else None
+        return 0.0 if _takes_zero(model, accepts, thinks=thinks) else None
     setting, value = next(iter(requested.items()))
     values = {"model": model.id, "version": model.version, "setting": setting, "value": value}
     if not model.has_sampling:
@@ -265,3 +277,8 @@ def _fit_temperature(
     if requested.get("temperature", 0) > 1:
         raise ConfigError("anthropic_temperature_range", temperature=requested["temperature"])
     return sampling.temperature
+
+
+def _takes_zero(model: AnthropicSettings, accepts: str, *, thinks: bool) -> bool:
+    """Whether the API accepts Keju's default temperature of 0."""
+    return model.has_sampling and model.gate is not None and accepts == "one" and not thinks

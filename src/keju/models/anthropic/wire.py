@@ -25,7 +25,18 @@ from keju.answers.segments import as_reply
 from keju.models.anthropic.sampling import ONLY_CLIENT
 from keju.models.base import Redactor, error_of, kind_of, one_line
 from keju.models.openai.wire import document_of, token_count, unreadable_fault
-from keju.types import CUT, REFUSAL_FINISH, Fault, Reply, Request, Tool, ToolCall, Turn, Usage
+from keju.types import (
+    CUT,
+    REFUSAL_FINISH,
+    Fault,
+    Prompt,
+    Reply,
+    Request,
+    Tool,
+    ToolCall,
+    Turn,
+    Usage,
+)
 
 FINISHES: Final = {
     "end_turn": "stop",
@@ -76,34 +87,7 @@ class RequestBody(NamedTuple):
 def body_of(model: str, request: Request) -> RequestBody:
     """Return the body for `request`; raise Unsendable."""
     prompt, sampling = request.prompt, request.sampling
-    system: list[Block] = []
-    turns: list[dict[str, Any]] = []
-    shared: list[Block] = []
-    for message in prompt.prefix.messages:
-        if message.role == "system" and turns:
-            raise Unsendable("Anthropic's API takes a system message at the beginning alone")
-        if message.content.strip():
-            block = _text(message.content)
-            (
-                system.append(block)
-                if message.role == "system"
-                else add_blocks(turns, message.role, block)
-            )
-            shared = [block]
-    lead, tail = prompt.prefix.lead, prompt.tail
-    if lead.strip() and tail.strip():
-        block = _text(lead)
-        add_blocks(turns, "user", block)
-        shared = [block]
-    else:  # the API refuses blocks of white space
-        tail = lead + tail
-    if not tail.strip():
-        raise Unsendable("the prompt is empty")
-    add_blocks(turns, "user", _text(tail))
-    if turns[0]["role"] != "user":
-        raise Unsendable("Anthropic's API wants a conversation that the user begins")
-    for block in shared:
-        block["cache_control"] = MARK
+    system, turns = _prompt_turns(prompt)
     if request.turns:
         _add_turns(turns, request)
     elif request.continues_cue and prompt.cue.strip():
@@ -121,6 +105,36 @@ def body_of(model: str, request: Request) -> RequestBody:
         }
         extra["cache_control"] = MARK
     return RequestBody(fields | extra, turns)
+
+
+def _prompt_turns(prompt: Prompt) -> tuple[list[Block], list[dict[str, Any]]]:
+    """Return the system's blocks and the turns of a prompt, with its shared part marked."""
+    system: list[Block] = []
+    turns: list[dict[str, Any]] = []
+    shared: list[Block] = []
+    for message in prompt.prefix.messages:
+        if message.role == "system" and turns:
+            raise Unsendable("Anthropic's API takes a system message at the beginning alone")
+        if message.content.strip():
+            shared = [_text(message.content)]
+            if message.role == "system":
+                system += shared
+            else:
+                add_blocks(turns, message.role, *shared)
+    lead, tail = prompt.prefix.lead, prompt.tail
+    if lead.strip() and tail.strip():
+        shared = [_text(lead)]
+        add_blocks(turns, "user", *shared)
+    else:  # the API refuses blocks of white space
+        tail = lead + tail
+    if not tail.strip():
+        raise Unsendable("the prompt is empty")
+    add_blocks(turns, "user", _text(tail))
+    if turns[0]["role"] != "user":
+        raise Unsendable("Anthropic's API wants a conversation that the user begins")
+    for block in shared:
+        block["cache_control"] = MARK
+    return system, turns
 
 
 def add_blocks(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:

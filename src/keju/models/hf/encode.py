@@ -170,31 +170,31 @@ class RequestEncoder:
             start = len(tokens)
             single_tokens = self._tokenize([lead + label for label in labels], False)
             label_tokens = [tokens + ids for ids in single_tokens if len(ids) == 1]
-        position = start
-        last_index = min((len(ids) for ids in label_tokens), default=0) - 1
-        while (
-            lead
-            and position < last_index
-            and len({tuple(ids[: position + 1]) for ids in label_tokens}) == 1
-        ):
-            position += 1
+        position = _find_difference(label_tokens, start) if lead else start
         ids: LabelIds = {
             label: (seq[position],) for label, seq in zip(labels, label_tokens, strict=False)
         }
         readable = len(set(ids.values())) == len(labels)
         if readable and self._label_space and not lead:
-            spaced = self._tokenize_texts([f"{text} {label}" for label in labels], form)
-            is_distinct = len({seq[start] for seq in spaced}) == len(labels)
-            if is_distinct and {common_length(tokens, seq) for seq in spaced} == {start}:
-                ids = {
-                    label: tuple(dict.fromkeys((*ids[label], seq[start])))
-                    for label, seq in zip(labels, spaced, strict=True)
-                }
+            ids = self._with_spaced(ids, text, tokens, start, form)
         if len(self._endings) >= KEPT:
             self._endings.clear()
         ending = (len(tokens) - start, label_tokens[0][start:position], ids) if readable else None
         self._endings[key] = ending
         return ending
+
+    def _with_spaced(
+        self, ids: LabelIds, text: str, tokens: list[int], start: int, form: Form
+    ) -> LabelIds:
+        """Return the ids of the labels and of the labels after a space, if these differ too."""
+        spaced = self._tokenize_texts([f"{text} {label}" for label in ids], form)
+        is_distinct = len({seq[start] for seq in spaced}) == len(ids)
+        if not is_distinct or {common_length(tokens, seq) for seq in spaced} != {start}:
+            return ids
+        return {
+            label: tuple(dict.fromkeys((*label_ids, seq[start])))
+            for (label, label_ids), seq in zip(ids.items(), spaced, strict=True)
+        }
 
     def _tokenize_texts(self, texts: list[str], form: Form) -> list[list[int]]:
         special = form == "completion"
@@ -212,3 +212,13 @@ def last_line(text: str) -> str:
     """Return the last line that is not blank, with all the white space before and after it."""
     start = text.rfind("\n", 0, len(text.rstrip())) + 1
     return text[len(text[:start].rstrip()) :]
+
+
+def _find_difference(sequences: list[list[int]], start: int) -> int:
+    """Return the first position from `start` where the sequences differ, or their last common
+    one."""
+    last = min((len(ids) for ids in sequences), default=0) - 1
+    position = start
+    while position < last and len({tuple(ids[: position + 1]) for ids in sequences}) == 1:
+        position += 1
+    return position

@@ -105,8 +105,15 @@ def choose_batch(
         batch = matching if size.form == "off" else groups[0]
         complete = settled or len(groups) > 1 or len(batch) >= limit
         return batch[:limit] if complete else []
-    # A tree: groups in order of arrival, up to the size of a pass.
-    batch, room = [], size.tokens
+    return _choose_tree(groups, size, settled=settled)
+
+
+def _choose_tree(
+    groups: Sequence[Sequence[EncodedRequest]], size: PassSize, *, settled: bool
+) -> list[EncodedRequest]:
+    """Return groups in order of arrival, up to the size of a pass."""
+    batch: list[EncodedRequest] = []
+    room = size.tokens
     for group in groups:
         half_full = room <= size.tokens / 2
         shared = min(item.shared for item in group)

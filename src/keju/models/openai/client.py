@@ -219,18 +219,35 @@ class OpenAIModel(HttpModel):
         the endpoint accepts, also for the run. Raises NotReady for a failure that may pass.
         """
         check_extra(sampling)
+        trial, reply = await self._find_accepted(sampling)
+        self.trial = self.parse_reply(reply, Request(PROMPT, trial, hash="", labels=LABELS))
+        self.trial_bytes = len(PROMPT.text.encode())
+        await self._find_default_limit(sampling)
+        document = document_of(reply.body)
+        if self.slots is None and reply.header("server") == LLAMA:
+            await self._count_slots()
+        if sampling.decode == "labels":
+            self.spaces = self.spaces or any(
+                has_spaced_tokens(choice.get("logprobs")) for choice in document["choices"]
+            )
+        self._note_facts(sampling, reply, document)
+
+    async def _find_accepted(self, sampling: Sampling) -> tuple[Sampling, HttpReply]:
+        """Return sampling that the endpoint accepts, and its reply.
+
+        What the endpoint may refuse is changed one setting at a time.
+        """
         bodies, labels = self.bodies, sampling.decode == "labels"
         trial = sampling if labels else _limit_reply(sampling, SMALL)
         while True:
             reply = await self._try_request(Request(PROMPT, trial, hash="", labels=LABELS))
             if isinstance(reply, HttpReply):
-                break
+                return trial, reply
             fault = reply
             if fault.kind in TRANSIENT:
                 raise NotReady(self.address.display_url, fault)
             if fault.kind != "bad_request":
                 raise await self._explain(sampling, fault)
-            # Change what the endpoint may have refused, one setting at a time.
             if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
                 bodies.limit_field = "max_completion_tokens"
             elif labels and bodies.top_logprobs > FEWEST_LABELS:
@@ -239,23 +256,18 @@ class OpenAIModel(HttpModel):
                 trial = _limit_reply(trial, LARGER)
             else:
                 raise await self._explain(sampling, fault)
-        self.trial = self.parse_reply(reply, Request(PROMPT, trial, hash="", labels=LABELS))
-        self.trial_bytes = len(PROMPT.text.encode())
-        await self._find_default_limit(sampling)
-        document = document_of(reply.body)
-        if self.slots is None and reply.header("server") == LLAMA:
-            await self._count_slots()
-        if labels:
-            logprobs = [choice.get("logprobs") for choice in document["choices"]]
-            self.spaces = self.spaces or any(
-                has_spaced_tokens(choice_logprobs) for choice_logprobs in logprobs
-            )
+
+    def _note_facts(
+        self, sampling: Sampling, reply: HttpReply, document: Mapping[str, Any]
+    ) -> None:
+        """Note what the preflight found out about the server."""
+        bodies = self.bodies
         facts = {
             "server": reply.header("server"),
             "reported_model": document.get("model"),
             "system_fingerprint": document.get("system_fingerprint"),
             "slots": self.slots,
-            "top_logprobs": bodies.top_logprobs if labels else None,
+            "top_logprobs": bodies.top_logprobs if sampling.decode == "labels" else None,
             "limit_field": bodies.limit_field if bodies.limit_field != "max_tokens" else None,
             "default_limit": bodies.default_limit,
             "has_key": self._has_key,

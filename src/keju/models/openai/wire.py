@@ -117,13 +117,7 @@ class BodyBuilder:
         if entry is None:
             if len(self._heads) >= KEPT_PREFIXES:
                 del self._heads[next(iter(self._heads))]
-            head = _encode({"model": self._model} | self.fields(sampling, top))[:-1]
-            if sampling.form == "completion":
-                head += b',"prompt":"'
-            else:
-                turns = b"".join(_encode(message) + b"," for message in prompt.prefix.messages)
-                head += b',"messages":[' + turns + b'{"role":"user","content":"'
-            head += _encode(prompt.prefix.lead)[1:-1]
+            head = self._make_head(prompt.prefix, sampling, top)
             entry = self._heads[key] = (prompt.prefix, sampling, head)
         seed = seed_of(request)
         closing = b'"' if sampling.form == "completion" else b'"}]'
@@ -135,6 +129,16 @@ class BodyBuilder:
             closing = conversation.after_prompt(request.turns) if request.turns else closing
             end = conversation.tool_fields(request) + end if request.tools else end
         return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
+
+    def _make_head(self, prefix: Prefix, sampling: Sampling, top: int) -> bytes:
+        """Return the part of a body that all requests with this prefix share."""
+        head = _encode({"model": self._model} | self.fields(sampling, top))[:-1]
+        if sampling.form == "completion":
+            head += b',"prompt":"'
+        else:
+            turns = b"".join(_encode(message) + b"," for message in prefix.messages)
+            head += b',"messages":[' + turns + b'{"role":"user","content":"'
+        return head + _encode(prefix.lead)[1:-1]
 
     def fields(self, sampling: Sampling, top: int = MOST_LABELS) -> dict[str, Any]:
         """Return the sampling part of a body, without the seed, which may differ by request."""
@@ -178,18 +182,11 @@ def normalise(
     if not isinstance(choices, list) or not choices or document.get("error"):
         return Reply(seconds=seconds, error=_missing_answer_fault(document, redact))
     choice = _first_choice(choices)
-    if choice.get("error"):  # some routers report here an error after the beginning of the reply
-        return Reply(seconds=seconds, error=_reported_fault(choice["error"], redact))
     finish = finish_of(choice.get("finish_reason"))
-    if finish in BROKEN_FINISHES:
-        return Reply(seconds=seconds, error=Reply(finish=finish).fault)
-    content = _content(choice)
+    content = _usable_content(choice, finish, redact)
     if isinstance(content, Fault):
         return Reply(seconds=seconds, error=content)
     text, reasoning, refused = content
-    if finish == FILTERED and not text:
-        fault = Fault(FILTERED, "the endpoint's filter withheld the reply")
-        return Reply(seconds=seconds, error=fault)
     values, outside = None, None
     issue: LogprobIssue = ""
     if request.sampling.decode == "labels":
@@ -199,7 +196,6 @@ def normalise(
             return Reply(seconds=seconds, error=fault)
         values, outside = label_shares
         issue = logprob_issue(choice.get("logprobs"))
-    calls = (choice.get("message") or {}).get("tool_calls")
     model = document.get("model")
     reply = as_reply(
         text,
@@ -212,14 +208,29 @@ def normalise(
         logprob_issue=issue,
         choices=len(choices),
         model=model if isinstance(model, str) else "",
-        tool_calls=tuple([call for call in calls if isinstance(call, dict) and _is_shallow(call)])
-        if calls and isinstance(calls, list)
-        else (),
         refusal=refused,
     )
-    if request.tools and not (calls and len(reply.tool_calls) < len(calls)):
+    calls = (choice.get("message") or {}).get("tool_calls") or ()
+    if calls and isinstance(calls, list):
+        usable = [call for call in calls if isinstance(call, dict) and _is_shallow(call)]
+        reply = msgspec.structs.replace(reply, tool_calls=tuple(usable))
+    if request.tools and len(reply.tool_calls) >= len(calls):
         return msgspec.structs.replace(reply, native=native_message(body, reply))
     return reply
+
+
+def _usable_content(
+    choice: dict[str, Any], finish: str, redact: Redactor
+) -> tuple[str, str, str] | Fault:
+    """Return the text, the reasoning and the refusal of a choice, or why it cannot be used."""
+    if choice.get("error"):  # some routers report here an error after the beginning of the reply
+        return _reported_fault(choice["error"], redact)
+    if finish in BROKEN_FINISHES and (fault := Reply(finish=finish).fault):
+        return fault
+    content = _content(choice)
+    if finish == FILTERED and not isinstance(content, Fault) and not content[0]:
+        return Fault(FILTERED, "the endpoint's filter withheld the reply")
+    return content
 
 
 def unreadable_fault(body: bytes, redact: Redactor) -> Fault:
@@ -308,26 +319,11 @@ def _content(choice: dict[str, Any]) -> tuple[str, str, str] | Fault:
         if isinstance(text, str):
             return text, "", ""
         return Fault("malformed", "the reply holds neither a message nor a text")
-    content = message.get("content")
+    content, refused = message.get("content"), message.get("refusal")
     thoughts: list[str] = []
-    refused = message.get("refusal")
     refusals = [refused] if isinstance(refused, str) else []
     if isinstance(content, list) and content:
-        texts: list[str] = []
-        for part in content:
-            kind = part.get("type") if isinstance(part, dict) else None
-            if kind in REASONING_PARTS:
-                fields = (kind, "text", "content", "summary")
-                part_text = _plain(next((part[name] for name in fields if part.get(name)), ""))
-            elif kind in TEXT_PARTS:
-                part_text = _plain(part.get("text"))
-            elif kind == REFUSAL_PART:
-                refusals.append(_plain(part.get(REFUSAL_PART)) or "")
-                continue
-            else:
-                continue
-            if part_text is not None:
-                (thoughts if kind in REASONING_PARTS else texts).append(part_text)
+        texts = _read_parts(content, thoughts, refusals)
         content = "".join(texts) if texts or thoughts or refusals else content
     elif content is None or content == []:
         content = ""
@@ -339,6 +335,23 @@ def _content(choice: dict[str, Any]) -> tuple[str, str, str] | Fault:
         thoughts.insert(0, named_reasoning)
     reasoning = "\n".join(filter(None, thoughts)) if thoughts else ""
     return content, reasoning, "\n".join(filter(None, refusals))
+
+
+def _read_parts(parts: list[Any], thoughts: list[str], refusals: list[str]) -> list[str]:
+    """Return the texts in a list of parts; add its reasoning and refusals to the lists."""
+    texts: list[str] = []
+    for part in parts:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in REASONING_PARTS:
+            fields = (kind, "text", "content", "summary")
+            thought = _plain(next((part[name] for name in fields if part.get(name)), ""))
+            thoughts += () if thought is None else (thought,)
+        elif kind in TEXT_PARTS:
+            text = _plain(part.get("text"))
+            texts += () if text is None else (text,)
+        elif kind == REFUSAL_PART:
+            refusals.append(_plain(part.get(REFUSAL_PART)) or "")
+    return texts
 
 
 def _plain(value: Any) -> str | None:

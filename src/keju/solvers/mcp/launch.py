@@ -92,66 +92,73 @@ def make_launch(
     server: ServerSettings, environ: Mapping[str, str], workdir: str = "", instance: str = ""
 ) -> ServerLaunch:
     """Return how to start `server`; raise ConfigError if a variable or its program is missing."""
-    values: dict[str, str] = {}
-
-    placeholder_values = {WORKDIR: workdir, INSTANCE: instance}
-
-    def expand_text(text: str) -> str:
-        """Return a text with its references to variables filled in."""
-        values.update({name: environ.get(name, "") for name in find_references(text)})
-        return expand(text, environ)
-
-    def fill_text(text: str) -> str:
-        """Return a text with its references and placeholders filled in."""
-        return fill_placeholders(expand_text(text), placeholder_values)
-
+    texts = _LaunchTexts(environ, {WORKDIR: workdir, INSTANCE: instance})
     try:
-        refuse_nul(placeholder_values)
+        refuse_nul(texts.placeholders)
         if HIDDEN in server.args or any(text.endswith(f"={HIDDEN}") for text in server.args):
             raise ConfigError("server_hidden")
-        if server.url is not None:
-            url, headers = (
-                fill_url(expand_text(server.url), placeholder_values),
-                _read_headers(server, environ),
-            )
-            values |= {OF_HEADER + name: text for name, text in headers.items()}
-            if url != strip_credentials(url):
-                values["key in the address"] = url
-            return ServerLaunch(url=url, headers=headers, values=values)
-        server_env = {
-            name: fill_text(f"${{{name}}}" if text is None else text)
-            for name, text in server.env.items()
-        }
-        values |= {
-            name: server_env[name]
-            for name, text in server.env.items()
-            if WORKDIR not in (text or "")
-        }
-        env = {name: environ[name] for name in INHERITED if environ.get(name)} | server_env
-        program = sys.executable if server.command == PYTHON else fill_text(server.command or "")
-        program_path = shutil.which(program, path=env.get("PATH", os.defpath))
-        if program_path is None:
-            raise ConfigError("server_program_missing", program=server.command)
-        values |= {f"key in args {n}": key for n, key in enumerate(find_keys(server.args))}
-        arguments = fill_arguments(
-            program, [expand_text(text) for text in server.args], placeholder_values
-        )
-        setup = server.setup_command
-        return ServerLaunch(
-            argv=(str(Path(program_path).absolute()), *arguments),
-            env=env,
-            # The supervisor has another current folder.
-            cwd=str(Path(fill_path(expand_text(server.cwd or ""), placeholder_values)).absolute()),
-            folder=workdir,
-            setup=fill_command(expand_text(setup), placeholder_values, "setup_command")
-            if setup
-            else None,
-            setup_env=env
-            | {VARIABLES[name]: text for name, text in placeholder_values.items() if text},
-            values=values,
-        )
+        launch = _launch_program if server.url is None else _launch_by_url
+        return launch(server, texts)
     except ConfigError as error:
         raise ConfigError("server_problem", server=server.name, problem=error) from None
+
+
+class _LaunchTexts:
+    """Fills the references and placeholders of a server's settings, and notes what to hide."""
+
+    def __init__(self, environ: Mapping[str, str], placeholders: dict[str, str]) -> None:
+        self.environ = environ
+        self.placeholders = placeholders
+        self.values: dict[str, str] = {}
+        """The values that must not appear in any output, by name."""
+
+    def expand(self, text: str) -> str:
+        """Return a text with its references to variables filled in."""
+        names = find_references(text)
+        self.values.update({name: self.environ.get(name, "") for name in names})
+        return expand(text, self.environ)
+
+    def fill(self, text: str) -> str:
+        """Return a text with its references and placeholders filled in."""
+        return fill_placeholders(self.expand(text), self.placeholders)
+
+
+def _launch_by_url(server: ServerSettings, texts: _LaunchTexts) -> ServerLaunch:
+    """Return how to reach a server that somebody else starts."""
+    url = fill_url(texts.expand(server.url or ""), texts.placeholders)
+    headers = _read_headers(server, texts.environ)
+    texts.values |= {OF_HEADER + name: text for name, text in headers.items()}
+    if url != strip_credentials(url):
+        texts.values["key in the address"] = url
+    return ServerLaunch(url=url, headers=headers, values=texts.values)
+
+
+def _launch_program(server: ServerSettings, texts: _LaunchTexts) -> ServerLaunch:
+    """Return how to start a server as a program."""
+    placeholders, values = texts.placeholders, texts.values
+    env = {name: texts.environ[name] for name in INHERITED if texts.environ.get(name)}
+    for name, setting in server.env.items():
+        env[name] = texts.fill(f"${{{name}}}" if setting is None else setting)
+        if WORKDIR not in (setting or ""):
+            values[name] = env[name]
+    program = sys.executable if server.command == PYTHON else texts.fill(server.command or "")
+    program_path = shutil.which(program, path=env.get("PATH", os.defpath))
+    if program_path is None:
+        raise ConfigError("server_program_missing", program=server.command)
+    values |= {f"key in args {n}": key for n, key in enumerate(find_keys(server.args))}
+    arguments = fill_arguments(program, [*map(texts.expand, server.args)], placeholders)
+    cwd = fill_path(texts.expand(server.cwd or ""), placeholders)
+    setup = server.setup_command
+    folders = {VARIABLES[name]: text for name, text in placeholders.items() if text}
+    return ServerLaunch(
+        argv=(str(Path(program_path).absolute()), *arguments),
+        env=env,
+        cwd=str(Path(cwd).absolute()),  # the supervisor has another current folder
+        folder=placeholders[WORKDIR],
+        setup=fill_command(texts.expand(setup), placeholders, "setup_command") if setup else None,
+        setup_env=env | folders,
+        values=values,
+    )
 
 
 def refuse_missing_script(arm: str, server: ServerSettings) -> None:

@@ -156,10 +156,8 @@ def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | Non
         elif kind == "unsure" and not (text == "$'" and stack[-1]):
             is_unsure = True
         elif kind == "quote":
-            if stack[-1] == text:
-                stack[-1] = ""
-            elif not stack[-1]:
-                stack[-1] = text
+            # A quotation mark inside the other kind is a plain character.
+            stack[-1] = "" if stack[-1] == text else stack[-1] or text
         elif kind == "open" and (text == "$(" or not stack[-1]):
             stack.append("")
         elif kind == "close" and not stack[-1]:

@@ -44,6 +44,70 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// The titles of sortable tables become buttons; a title that is pressed again turns the order around.
+function cellValue(row, column) {
+  const cell = row.cells[column];
+  const text = cell.dataset.value ?? cell.textContent.trim();
+  const number = Number(text);
+  return text === "" ? null : Number.isNaN(number) ? text.toLowerCase() : number;
+}
+
+function compareValues(left, right, sign) {
+  if (left === null || right === null) return (left === null) - (right === null);
+  if (typeof left === typeof right && typeof left === "number") return sign * (left - right);
+  return sign * String(left).localeCompare(String(right));
+}
+
+function sortRows(table, title, column) {
+  const isNumber = title.classList.contains("number");
+  const current = title.getAttribute("aria-sort");
+  const descending = current ? current === "ascending" : isNumber;
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  title.setAttribute("aria-sort", descending ? "descending" : "ascending");
+  for (const body of table.tBodies) {
+    if ("unsorted" in body.dataset) continue;
+    const keyed = [...body.rows].map((row) => [cellValue(row, column), row]);
+    keyed.sort((a, b) => compareValues(a[0], b[0], descending ? -1 : 1));
+    body.append(...keyed.map((pair) => pair[1]));
+  }
+}
+
+for (const table of document.querySelectorAll("[data-sortable]")) {
+  [...table.tHead.rows[0].cells].forEach((title, column) => {
+    if ("unsorted" in title.dataset) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...title.childNodes);
+    title.append(button);
+    button.addEventListener("click", () => sortRows(table, title, column));
+  });
+}
+
+// The search of the first page hides rows while you type; Enter searches on the server.
+const rowFilter = document.querySelector("[data-filter-rows]");
+if (rowFilter) {
+  rowFilter.addEventListener("input", () => {
+    const words = rowFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of document.querySelectorAll("tr[data-words]")) {
+      row.hidden = !words.every((word) => row.dataset.words.includes(word));
+    }
+    const few = document.querySelector("details.few");
+    if (few && words.length) few.open = true;
+  });
+}
+
+// The number of selected runs is next to the button that compares them.
+const picked = document.querySelector("[data-picked]");
+if (picked) {
+  const initial = picked.textContent;
+  const count = () => {
+    const chosen = document.querySelectorAll('.runs input[name="run"]:checked').length;
+    picked.textContent = chosen ? `${chosen} ${picked.dataset.text}` : initial;
+  };
+  document.addEventListener("change", count);
+  window.addEventListener("pageshow", count);
+}
+
 // Leave empty fields out of the address.
 document.addEventListener("submit", (event) => {
   for (const field of event.target.elements) {

@@ -1,0 +1,26 @@
+"""Numbers on pages: one decimal, and blanks at which no line breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keju.reporting import format as fmt
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def page_percent(value: float | None) -> str:
+    """Format a share for pages, with one decimal and a blank that does not break: ``63.6 %``."""
+    return fmt.percent(value, 1).replace(" ", NO_BREAK)
+
+
+def page_interval(bounds: Sequence[float] | None) -> str:
+    """Format an interval of shares for pages: ``60.5–66.6``."""
+    return fmt.interval(bounds, 1)
+
+
+def page_share(value: float | None, bounds: Sequence[float] | None = None) -> str:
+    """Format a share for pages, or its range if it has no value."""
+    return (
+        f"{page_interval(bounds)}{NO_BREAK}%" if value is None and bounds else page_percent(value)
+    )
