@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.config import Price
 from keju.errors import Notice, UsageError
 from keju.files import MappedSequence
@@ -113,6 +114,7 @@ def _drop_texts(flip: ChangedQuestion) -> dict[str, Any]:
     return dict(msgspec.to_builtins(flip_without_texts))
 
 
+@share_prepared_exams()
 def compare(
     *sources: Source,
     datasets: str | None = None,

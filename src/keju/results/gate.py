@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import KejuError, Notice, TranslatableText, UsageError
 from keju.results.compare import (
     compare_pair,
@@ -79,6 +80,7 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+@share_prepared_exams()
 def gate(
     run: Source,
     *,

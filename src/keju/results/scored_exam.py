@@ -60,7 +60,7 @@ from keju.runs.run import Run, RunRequests, command_name, find_run, key_digest
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import describe_exams, make_scores
 from keju.scores.stored_replies import ExamRequests, StoredScores
-from keju.scores.tally import PENDING
+from keju.scores.tally import PENDING, Tally
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
@@ -194,28 +194,34 @@ class ScoredExam:
 
     def question(self, number: int) -> ScoredQuestion:
         """Return one question."""
-        exam, job, epochs = self.exam, self.job, self.job.epochs
-        tally, sample = job.tallies[self.place], self.exam.samples[number]
-        first_unit = number * epochs
-        units = range(first_unit, first_unit + epochs)
-        graded = [
-            _restore_precision(tally.values[unit])
-            for unit in units
-            if tally.outcomes[unit] in GRADED
-        ]
-        worst_score = math.fsum(graded) / epochs
-        recorded = [unit for unit in units if tally.outcomes[unit] != PENDING]
+        exam, tally, epochs = self.exam, self.job.tallies[self.place], self.job.epochs
+        sample, answers = exam.samples[number], tally.answers
+        scores, unit = self._graded_scores(tally, number * epochs)
+        worst_score = scores[0] if epochs == 1 and scores else math.fsum(scores) / epochs
+        is_graded = len(scores) == epochs
         return ScoredQuestion(
             sample.id,
             sample.subset,
             cluster_of(exam, number) if exam.clustered else None,
-            worst_score if len(graded) == epochs else None,
+            worst_score if is_graded else None,
             worst_score,
-            worst_score + (epochs - len(graded)) / epochs,
-            ALL_OUTCOMES[tally.outcomes[recorded[0]]] if recorded else None,
-            tally.answers[recorded[0]] if tally.answers and recorded else None,
+            worst_score if is_graded else worst_score + (epochs - len(scores)) / epochs,
+            None if unit is None else ALL_OUTCOMES[tally.outcomes[unit]],
+            answers[unit] if answers and unit is not None else None,
             self.targets.get(number, sample.target),
         )
+
+    def _graded_scores(self, tally: Tally, first_unit: int) -> tuple[list[float], int | None]:
+        """Return the scores of a question's repeats, and the first unit that has a record."""
+        scores: list[float] = []
+        recorded = None
+        for unit in range(first_unit, first_unit + self.job.epochs):
+            code = tally.outcomes[unit]
+            if code != PENDING and recorded is None:
+                recorded = unit
+            if code in GRADED:
+                scores.append(_restore_precision(tally.values[unit]))
+        return scores, recorded
 
     @property
     def recorded(self) -> int:
