@@ -26,7 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 from weakref import finalize
 
 from keju.benchmarks import registry
@@ -260,25 +260,32 @@ def _restore_precision(value: float) -> float:
     return value if value in (0.0, 1.0) else float(f"{value:.7g}")
 
 
-def sittings_of(
-    source: Source,
-    *,
-    datasets: str | None = None,
-    reader: str | None = None,
-    gold: Gold | None = None,
-    protocol: str | None = None,
-    dataset_args: dict[str, Any] | None = None,
-    data_dir: str | None = None,
-    work_dir: str | None = None,
-) -> list[ScoredExam]:
+class SourceOptions(TypedDict, total=False):
+    """How the sources of a comparison are found and read."""
+
+    datasets: str | None
+    """The exam that files of predictions answer. It selects one exam of other sources."""
+    reader: str | None
+    """The reader of all answers, by default the headline's."""
+    gold: Gold | None
+    """Whether the gold answers in the rows of predictions count, or the current ones."""
+    protocol: str | None
+    """The protocol of predictions."""
+    dataset_args: dict[str, Any] | None
+    """The settings of the exam of predictions."""
+    data_dir: str | None
+    work_dir: str | None
+
+
+def sittings_of(source: Source, **options: Unpack[SourceOptions]) -> list[ScoredExam]:
     """Return the scored exams of a run, of another tool's log, or of predictions.
 
-    `source` is the folder or id of a run, or the path of a file. `datasets` names the exam that a
-    file of predictions answers; it selects one exam of other sources. `gold`, `protocol` and
-    `dataset_args` (the settings of the exam) apply to predictions only.
+    `source` is the folder or id of a run, or the path of a file.
     """
+    datasets, reader = options.get("datasets"), options.get("reader")
+    data_dir = options.get("data_dir")
     source = path_of(source)
-    path, folder = Path(source), runs_folder(work_dir)
+    path, folder = Path(source), runs_folder(options.get("work_dir"))
     if _is_run(path, folder, predictions=datasets is not None):
         run = Run(find_run(str(source), str(folder)))
         return sittings_of_run(run, reader, data_dir, datasets)
@@ -297,11 +304,11 @@ def sittings_of(
         raise UsageError("sitting_needs_exam", path=path)
     if path.is_dir():
         raise UsageError("sitting_folder", path=path)
-    options = protocol, dataset_args, data_folder(data_dir)
-    return [_load_predictions(path, datasets, reader, gold, *options)]
+    settings = options.get("protocol"), options.get("dataset_args"), data_folder(data_dir)
+    return [_load_predictions(path, datasets, reader, options.get("gold"), *settings)]
 
 
-def refuse_unused(sittings: Iterable[ScoredExam], **options: Any) -> None:
+def refuse_unused(sittings: Iterable[ScoredExam], **options: Unpack[SourceOptions]) -> None:
     """Raise UsageError for settings of predictions if no source is a file of predictions."""
     unused_settings = [
         name for name in ("gold", "protocol", "dataset_args") if options.get(name) is not None

@@ -224,7 +224,7 @@ class AnthropicModel(HttpModel):
         self._note_facts(sampling, parsed.model)
 
     def _note_facts(self, sampling: Sampling, reported_model: str) -> None:
-        """Note what the preflight found out about the model."""
+        """Note the facts that the preflight showed about the model."""
         self._facts |= {
             "api_version": self.settings.version,
             "reported_model": reported_model,

@@ -268,7 +268,7 @@ class OpenAIModel(HttpModel):
     def _note_facts(
         self, sampling: Sampling, reply: HttpReply, document: Mapping[str, Any]
     ) -> None:
-        """Note what the preflight found out about the server."""
+        """Note the facts that the preflight showed about the server."""
         bodies = self.bodies
         facts = {
             "server": reply.header("server"),
