@@ -58,8 +58,8 @@ $(AXE): Makefile
 		&& touch $@ || echo "axe-core is not to be had: its tests are skipped"
 
 demo: $(VENV)/.demo
-	$(BIN)/keju eval --config examples/demo.yaml
-	@echo "keju is in $(BIN); to call it by its name: . $(BIN)/activate"
+	@$(BIN)/keju eval --config examples/demo.yaml
+	@echo " To type keju: . $(BIN)/activate"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check

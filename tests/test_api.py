@@ -216,12 +216,23 @@ def test_a_callback_that_fails_is_named_and_costs_no_answer(tmp_path: Path) -> N
     assert run.results.complete
 
 
-def test_nothing_is_shown_where_nobody_looks(
+def test_a_script_prints_the_score_and_the_folder(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    keju.run_task(settings(tmp_path))
+    run = keju.run_task(settings(tmp_path))
+    out, err = capfd.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert len(lines) <= 15
+    value = run["benchmarks"][0]["metrics"]["accuracy"]["value"]
+    assert f"{100 * value:.1f} %" in lines[0]
+    assert str(run.folder) in out
+    for silent in ({"quiet": True}, {"progress": False}):
+        keju.run_task(settings(tmp_path), **silent)
+        assert capfd.readouterr() == ("", "")
+    keju.run_task(settings(tmp_path, run_id="s"), progress=True, quiet=True)
     assert capfd.readouterr() == ("", "")
-    keju.run_task(settings(tmp_path, run_id="s"), progress=True)
+    keju.run_task(settings(tmp_path, run_id="s2"), progress=True)
     assert "18 answers" in capfd.readouterr().err
 
 

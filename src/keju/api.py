@@ -27,9 +27,10 @@ from keju.reporting.comparison import report_comparison
 from keju.reporting.figure import Figure as Figure
 from keju.reporting.figure import check_suffix
 from keju.reporting.html import report_run
-from keju.reporting.live import LoopDisplay, Shown, display_for
+from keju.reporting.live import LoopDisplay, Shown, display_for, in_notebook
 from keju.reporting.runs import RunResults as RunResults
 from keju.reporting.runs import StoredRun as StoredRun
+from keju.reporting.summary import render_summary
 from keju.results.matrix import Matrix as Matrix
 from keju.results.score import score_run
 from keju.runs.run import Run
@@ -42,27 +43,43 @@ RunSource = str | Path | Run | RunResults
 """A stored run: its id, its folder, a `StoredRun`, or the result of `run_task`."""
 
 
-def run_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResults:
+def run_task(task_cfg: TaskSource, *, progress: Shown = None, quiet: bool = False) -> RunResults:
     """Run the exams of a task and return its results. They are also the results document.
 
     `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
     `progress` is a function that is called with a `Progress`, True for a bar, or False for no
     display. The default is a bar in a notebook and on a terminal.
 
+    Outside a notebook, a short summary with the score and the folder of the run is printed at the
+    end. With ``quiet=True`` or ``progress=False`` nothing is printed.
+
     Raises a KejuError with one line about the problem. A run that stopped early raises
     RunIncomplete, EndpointError or Interrupted, and can be resumed with its run id.
     """
-    return _raise_or_return(run_exams(_load_task(task_cfg), display=display_for(progress)))
+    is_silent = quiet or progress is False
+    display = display_for(False if quiet else progress)
+    results = _raise_or_return(run_exams(_load_task(task_cfg), display=display))
+    _print_summary(results, is_silent=is_silent)
+    return results
 
 
-async def arun_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResults:
+def _print_summary(results: RunResults, *, is_silent: bool) -> None:
+    """Print the short answer of a run, except in a notebook, which shows the results themselves."""
+    if not is_silent and not in_notebook():
+        render_summary(results.results)
+
+
+async def arun_task(
+    task_cfg: TaskSource, *, progress: Shown = None, quiet: bool = False
+) -> RunResults:
     """Run a task like `run_task`, without blocking the running event loop.
 
     The run works in another thread. `progress` is called on the loop. If this call is cancelled,
     the run stops as with Ctrl-C: its answers are saved, and it can be resumed.
     """
     config, remote = _load_task(task_cfg), ThreadInterrupter()
-    display = LoopDisplay(display_for(progress), asyncio.get_running_loop())
+    shown_progress = False if quiet else progress
+    display = LoopDisplay(display_for(shown_progress), asyncio.get_running_loop())
 
     def work() -> RunResults:
         REMOTE.set(remote)
@@ -79,7 +96,9 @@ async def arun_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResul
     if cancelled is not None:
         thread.exception()  # it was stopped, and its error says so
         raise cancelled
-    return thread.result()
+    results = thread.result()
+    _print_summary(results, is_silent=quiet or progress is False)
+    return results
 
 
 def _load_task(task_cfg: TaskSource) -> TaskConfig:

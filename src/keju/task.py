@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +28,7 @@ from keju.errors import (
     Notice,
     RunIncomplete,
     TranslatableText,
+    UsageError,
     WriteError,
     join_hints,
 )
@@ -56,6 +57,7 @@ from keju.runs.run import (
     refuse_unknown_run,
     write_grades,
 )
+from keju.runs.run_ids import find_unfinished
 from keju.runs.throughput import SessionThroughput, find_earlier_pace
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import collect_hints, describe_exams
@@ -63,7 +65,7 @@ from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread
 
 if TYPE_CHECKING:
     from keju.engine.queue import StoppingRule
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
 
@@ -111,6 +113,31 @@ def run_exams(
     stay valid.
     """
     display = display or Display()
+    excluded: set[str] = set()
+    while (name := _find_unfinished(config, excluded)) is not None:
+        try:
+            continued = config.model_copy(update={"run_id": name})
+            display.note(Notice("run_continues", {"run": name}).message)
+            return _run_watched(continued, display, report=report)
+        except UsageError as error:
+            if error.code not in NOT_CONTINUED:
+                raise
+            excluded.add(name)
+    return _run_watched(config, display, report=report)
+
+
+NOT_CONTINUED = ("run_in_use", "run_is_another", "run_would_lose", "run_made_with_other")
+"""Why an unfinished run cannot be continued; then the next id is taken."""
+
+
+def _find_unfinished(config: TaskConfig, excluded: Collection[str] = ()) -> str | None:
+    """Return the unfinished run that the same command began; None if the user named the run."""
+    if config.run_id is not None or config.resume:
+        return None
+    return find_unfinished(select_failed(config), excluded)
+
+
+def _run_watched(config: TaskConfig, display: Display, *, report: bool) -> FinishedTask:
     with watch_runs(config, display):
         return _notify_watcher(_run_exams(config, display, report=report))
 
@@ -165,13 +192,13 @@ class _Task(NamedTuple):
     """The manifest of the run to resume."""
     jobs: list[Job]
     model: Model
-    stage: JudgeStage | None
+    stage: GradingStage | None
     earlier_judge: JudgeConfig | None
     """The judge that graded the stored run and is not asked again: its verdicts stay valid."""
     notices: list[Notice]
 
     @property
-    def asked_stage(self) -> JudgeStage | None:
+    def asked_stage(self) -> GradingStage | None:
         """The judge's stage if a judge grades the replies of this session."""
         return self.stage if self.earlier_judge is None else None
 
@@ -253,7 +280,8 @@ class _Session:
         if stage is None:
             return stop
         log = self.manifest if is_complete and self.task.asked_stage is not None else None
-        judge_stop = _run_stage(partial(stage.grade, self.folder, log, display=self.display))
+        grade = partial(stage.grade, self.folder, log, runs_programs=is_complete)
+        judge_stop = _run_stage(partial(grade, display=self.display))
         return stop or judge_stop
 
     def summarise(self, stop: KejuError | None) -> Results:
@@ -328,6 +356,8 @@ class DryRun(NamedTuple):
 def make_dry_run(config: TaskConfig) -> DryRun:
     """Prepare a task as `run_exams` does, and raise the same errors."""
     config = select_failed(config)
+    if (name := _find_unfinished(config)) is not None:
+        config = config.model_copy(update={"run_id": name})
     refuse_unknown_run(config)
     task = _prepare(config)
     config, stored, jobs, model = task.config, task.stored, task.jobs, task.model
@@ -410,7 +440,7 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 
 def _make_stopping_rule(
-    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
+    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
 ) -> StoppingRule | None:
     """Return the stopping rule of the task, or None."""
     if not config.stops_early:

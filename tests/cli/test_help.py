@@ -104,9 +104,30 @@ def test_every_command_speaks_the_language_that_it_is_given(
 def test_examples_are_commands_of_a_shell(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for name, command in COMMANDS.items():
-        examples = page_of(keju, name).partition("Examples:")[2].replace("\\\n", "")
+        page = page_of(keju, name, "--help-all")
+        examples = page.partition("Examples:")[2].replace("\\\n", "")
         shown_commands = [shlex.split(line) for line in examples.splitlines() if line.strip()]
         assert shown_commands == [shlex.split(example) for example in command.examples]
+
+
+def test_the_first_page_of_eval_has_four_examples_and_about_ten_flags(keju: Keju) -> None:
+    lines = page_of(keju, "eval").splitlines()
+    commands = [line for line in lines if line.startswith("   keju eval")]
+    flags = [line for line in lines if line.startswith("│ --")]
+    assert (len(commands), len(flags)) == (4, 14)
+    assert lines.index(commands[-1]) < lines.index(flags[0])
+    assert len(lines) <= 50
+
+
+def test_the_first_page_lists_twenty_commands_in_four_groups(keju: Keju) -> None:
+    visible_names = [entry.name for entry in ENTRIES if not entry.is_hidden]
+    assert len(visible_names) == 20
+    short, complete = keju("--help").out, keju("--help-all").out
+    panels = [line for line in short.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert panels == ["Evaluate:", "Look:", "Decide:", "Set up:"]
+    for entry in ENTRIES:
+        assert (f"\n  {entry.name} " in short) == (not entry.is_hidden)
+        assert f"\n  {entry.name} " in complete
 
 
 def test_a_page_without_colours_holds_no_escapes(keju: Keju) -> None:
@@ -147,7 +168,7 @@ def test_lines_break_where_each_language_may_be_broken(
         ("list protocols ./quiz", "write --benchmark ./quiz;"),
         ("show bbh snarks", "write --subset snarks;"),
         ("data pull bbh modelscope", "write --from modelscope;"),
-        ("export a b", "'b' is too many: 'keju export' takes one RUN at a time;"),
+        ("judge a b", "'b' is too many: 'keju judge' takes one RUN at a time;"),
         ("stats bbh ceval", "'ceval' is too many: 'keju stats' takes one NAME at a time;"),
         ("audit a b", "'b' is too many: 'keju audit' takes one RUN at a time;"),
         ("doctor now", "'now' belongs to no option; see"),
@@ -184,7 +205,7 @@ def test_a_command_says_as_much_in_both_languages(
 
 @pytest.mark.parametrize(("language", "label"), [("en", "notwith"), ("zh", "不能与")])
 def test_flags_that_exclude_each_other_say_so(keju: Keju, language: str, label: str) -> None:
-    page = keju("--language", language, "eval", "--help").out
+    page = keju("--language", language, "eval", "--help-all").out
     compact_page = "".join(page.replace("│", "").split())  # lines end anywhere in Chinese
     assert f"{label}--total" in compact_page
     assert f"{label}--limit" in compact_page

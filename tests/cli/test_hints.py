@@ -17,7 +17,6 @@ SITTING = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q",
 @pytest.mark.parametrize(
     ("flag", "pasted"),
     [
-        (("--subset", "word_sorting"), "--dataset-args 'demo.subset_list=[word_sorting]'"),
         (
             ("--subsets=word_sorting,dyck_languages",),
             "--dataset-args 'demo.subset_list=[word_sorting,dyck_languages]'",
@@ -27,8 +26,7 @@ SITTING = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q",
             "--dataset-args 'demo.subset_list=[word_sorting,dyck_languages]'",
         ),
         (("--shuffle", "true"), "--dataset-args demo.shuffle=true"),
-        (("--temperature", "0.5"), "--generation-config temperature=0.5"),
-        (("--temprature", "0"), "--generation-config temperature=0"),
+        (("--top-k", "5"), "--generation-config top_k=5"),
         (("--shufle=true",), "--dataset-args demo.shuffle=true"),
     ],
 )
@@ -147,6 +145,24 @@ def test_a_value_that_may_be_a_key_is_not_said_again(keju: Keju) -> None:
     ran = keju("run", "-c", "task.yaml", "--headers", "X-Key=sk-secret")
     assert (ran.code, "sk-secret" in ran.err) == (2, False)
     assert "-s headers.X-Key=VALUE" in ran.err
+
+
+def test_short_flags_of_settings_inside_others_are_accepted(keju: Keju) -> None:
+    flags = ("--subset", "word_sorting", "--temperature", "0.3", "--max-tokens", "64")
+    more_flags = ("--top-p", "0.9", "--concurrency", "3", "--name", "short")
+    assert keju(*SITTING, *flags, *more_flags).code == 0
+    config = json.loads(Path("runs/short/manifest.json").read_text())["config"]
+    expected = {"temperature": 0.3, "max_tokens": 64, "top_p": 0.9}
+    assert {key: config["generation_config"][key] for key in expected} == expected
+    assert config["dataset_args"]["demo"]["subset_list"] == ["word_sorting"]
+    assert config["eval_batch_size"] == 3
+    near = keju(*SITTING, "--temprature", "0")
+    assert (near.code, "did you mean '--temperature'?" in near.err) == (2, True)
+    assert "few_shot_num" in keju(*SITTING, "--few-shot", "1").err
+    several = keju("eval", "-m", "scripted", "--datasets", "demo", "bbh", "--subset", "snarks")
+    assert "Write --dataset-args 'demo.subset_list=[snarks]'" in several.err
+    named = keju(*SITTING, "--name", "bbh")
+    assert (named.code, "choose another name, such as bbh-1" in named.err) == (2, True)
 
 
 def test_other_tools_names_of_a_setting_inside_another(keju: Keju) -> None:

@@ -32,8 +32,9 @@ def test_one_is_said_as_one() -> None:
     [
         (["."], "scripted", "my-quiz-scripted"),
         (["../my quiz/"], "gguf:/models/tiny.gguf", "my-quiz-gguf-tiny.gguf"),
-        (["custom:./考试"], "hf:Qwen/Qwen3", "custom-考试-hf-Qwen-Qwen3"),
-        (["demo", "bbh"], "a//b", "demo-bbh-a-b"),
+        (["custom:./考试"], "hf:Qwen/Qwen3", "custom-考试-hf-Qwen3"),
+        (["demo", "bbh"], "a//b", "demo-bbh-b"),
+        (["demo", "bbh", "gsm8k", "aime"], "b", "demo-bbh-2-more-b"),
     ],
 )
 def test_a_run_is_named_by_the_folder_of_its_exam(
@@ -41,7 +42,7 @@ def test_a_run_is_named_by_the_folder_of_its_exam(
 ) -> None:
     (tmp_path / "my quiz").mkdir()
     monkeypatch.chdir(tmp_path / "my quiz")
-    assert make_run_id(model, datasets).split("-", 2)[2] == words
+    assert make_run_id(model, datasets) == words
     assert len(make_run_id("考" * 300, datasets).encode()) <= 200
 
 

@@ -436,3 +436,44 @@ def test_several_exams_begin_with_a_chart_of_all(tmp_path: Path) -> None:
     overview = source[source.index('id="overview"') : source.index('id="result-0"')]
     assert overview.count('class="plot"') == 2
     assert "How well does some-model do on bbh and other?" in parsed.text
+
+
+def test_subsets_below_chance_are_coloured_and_named(tmp_path: Path) -> None:
+    benchmark = entry()
+    benchmark["subsets"][0] |= {"accuracy": 0.3, "ci95": [0.2, 0.4], "chance": 0.5}
+    source, parsed = page(tmp_path, [], document(benchmark))
+    rows = re.findall(r'<tr class="below-chance">.*?</tr>', source, re.DOTALL)
+    assert rows
+    assert all("snarks" in row and "below chance" in row for row in rows)
+    assert "shaded: the whole interval is below chance" in parsed.text
+    plain_source, _ = page(tmp_path, [])
+    assert '<tr class="below-chance">' not in plain_source
+
+
+def test_warnings_are_sentences_without_commands(tmp_path: Path) -> None:
+    values = {"run": "tuesday", "part": 3, "whole": 60, "share": 0.05}
+    noticed_entry = entry(
+        notices=[{"code": "unread_replies", "values": values}],
+        warnings=["3 of 60 replies hold no answer: keju audit tuesday shows which"],
+    )
+    source, parsed = page(tmp_path, [record(1), record(2, "unparsed")], document(noticed_entry))
+    sentence = (
+        "3 replies contain no answer that the reader could find (5.0 %). They count as wrong."
+    )
+    assert f"{sentence} Show them" in parsed.text
+    card = source[source.index('id="overview"') : source.index('id="result-0"')]
+    assert "keju " not in card
+    assert re.search(r'href="#only-\d+"', card)
+    assert "keju audit tuesday" in parsed.text  # folded, with what to type
+
+
+def test_the_mark_of_chance_is_grey_and_no_colour_of_a_series() -> None:
+    from keju.reporting.figure import style
+
+    rules = dict(re.findall(r"\.([\w-]+) \{ ([^}]*) \}", style(dark=False)))
+    series = {rules[name] for name in rules if name.startswith("series-")}
+    stroke = re.search(r"stroke: (#\w+)", rules["chance"])
+    assert stroke
+    red, green, blue = (int(stroke[1][n : n + 2], 16) for n in (1, 3, 5))
+    assert max(red, green, blue) - min(red, green, blue) < 16
+    assert not any(stroke[1] in rule for rule in series)

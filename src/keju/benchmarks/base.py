@@ -39,6 +39,7 @@ from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 if TYPE_CHECKING:
     from keju.benchmarks.kit import Questions, Setup, ShotDraw
     from keju.benchmarks.metadata import GoldenCheck, NotebookTask, SubmissionBuilder, ThinkingModes
+    from keju.benchmarks.programs import ProgramTests
     from keju.benchmarks.wording import PromptMaker, Wording
     from keju.sources.folder import DataFolder, Layout
 
@@ -76,6 +77,8 @@ class Protocol:
     """The metric that the publication reports."""
     decode: Decode = "generate"
     form: Form = "chat"
+    repeats: int = 1
+    """How many times each question is asked, if the user does not say so."""
     temperature: float | None = None
     """As published; None where Keju's default of 0 holds."""
     max_tokens: int | None = None
@@ -240,6 +243,8 @@ class Exam:
     """Whether answers are free text. A decision by rules is final; a grader decides the others."""
     grader: str = ""
     """The grader of open answers that no rule decides; a judge if empty."""
+    programs: Callable[[Sample], ProgramTests] | None = None
+    """Returns the tests of a question whose answer is a program; None for other exams."""
     warnings: Sequence[Notice] = ()
     """Notices for every result of this exam."""
     hints: Sequence[Notice] = ()
@@ -287,6 +292,11 @@ class Exam:
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply. Exams with open answers extend this."""
         return grade(reply, sample, reader)
+
+    def repeat_hints(self, repeats: int) -> Sequence[Notice]:
+        """Return notices to show before the first request, if each question is asked `repeats`
+        times."""
+        return ()
 
     def chance(self, sample: Sample) -> float | None:
         """The expected score of a blind guess, where that is defined."""
@@ -403,8 +413,6 @@ class Benchmark:
     protocol."""
     alias_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The settings of an alias that names a part of the exam; settings of the user replace them."""
-    repeats: int = 1
-    """How many times each question is asked, unless the user says so."""
     questions: Callable[[Setup], Iterable[Any] | Questions] | None = None
     """Makes the questions: any number of `keju.Question` or `keju.Sample`."""
     examples: Callable[[Setup], Iterable[Any] | Mapping[str, str]] | None = None
@@ -432,6 +440,8 @@ class Benchmark:
     """Settings that have no effect here, and why."""
     settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
     """Returns the settings that shaped the prompts, for the manifest; the usual ones by default."""
+    programs: Callable[[Sample], ProgramTests] | None = None
+    """Returns the tests of a question whose answer is a program."""
     grows: str = ""
     """The setting that says how many questions of each subset are generated."""
     fresh_of: str = ""
@@ -479,7 +489,7 @@ class Benchmark:
         from keju.benchmarks.prepare import prepare
 
         exam = self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
-        exam.submitted = self.submission is not None
+        exam.submitted, exam.programs = self.submission is not None, self.programs
         return exam
 
 

@@ -62,7 +62,7 @@ class RecordingSetup(NamedTuple):
     protocol: str | None = None
     readers: Sequence[str] | None = None
     has_questions: bool = False
-    """Whether the folder of the set also holds its questions, which are not those of the exam."""
+    """Whether the folder of the set also holds its questions, and not the questions of the exam."""
 
 
 class RecordedScores(NamedTuple):

@@ -25,45 +25,55 @@ class CommandEntry(NamedTuple):
     help: str
     panel: str
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether only ``keju --help-all`` lists the command."""
+        return self.panel == MORE
 
+
+MORE = "More"
 _COMMAND_TABLE = {
-    "Examine a model": {
-        "eval": ("evaluate", "evaluate a model on one or more benchmarks"),
-        "run": ("run", "with and without MCP servers, as mcpbr does"),
-        "vf-eval": ("vf_eval", "evaluate a model as verifiers' vf-eval does"),
-        "score": ("score", "score a stored run or a file of predictions"),
-        "merge": ("merge", "combine the parts of a run from several jobs into one run"),
-        "judge": ("judge", "grade a stored run's answers with a model"),
-        "plan": ("plan", "questions that a decision needs, and their cost"),
+    "Evaluate": {
+        "eval": ("evaluate", "evaluate a model on exams, or on your own questions"),
+        "run": ("run", "measure whether MCP servers and tools help a model"),
+        "score": ("score", "score a stored run or a file of predictions again"),
+        "judge": ("judge", "grade a stored run's free answers with a model"),
+        "import": ("import_", "turn another tool's log into a run"),
         "fresh": ("fresh", "write new questions that no model has seen"),
     },
-    "Understand results": {
-        "import": ("import_", "another tool's log as a run of Keju"),
-        "report": ("report", "write a run's report as one HTML file"),
-        "compare": ("compare", "two or more runs, question by question"),
-        "gate": ("gate", "may a run take the place of its baseline?"),
-        "diff": ("diff", "why two scores are not comparable, field by field"),
-        "view": ("view", "stored runs in a browser, active ones live"),
-        "watch": ("watch", "active runs, live in the terminal"),
+    "Look": {
+        "view": ("view", "runs in a browser: scores, replies, comparisons"),
+        "show": ("show", "a run or an exam: scores, questions, prompts, replies"),
+        "list": ("listing", "exams, subsets, models, protocols, readers, runs"),
+        "report": ("report", "a run's report as one HTML file"),
         "plot": ("plot", "runs as a figure: SVG, PNG or PDF"),
-        "audit": ("audit", "why replies of a run were misread or not read"),
-        "modes": ("modes", "answer-only and chain of thought side by side"),
-        "export": ("export", "a run as CSV, Parquet, Markdown, LaTeX and more"),
+        "export": ("export", "tables for papers; answers as CSV, Parquet and more"),
     },
-    "Look around": {
-        "list": ("listing", "benchmarks, subsets, models, protocols, readers, runs"),
-        "show": ("show", "one question as the model gets it, or a stored reply"),
-        "prompts": ("prompts", "the prompts of a benchmark as JSON files"),
-        "stats": ("stats", "number of questions and prompt lengths"),
-        "data": ("data", "find, check and pull the data of benchmarks"),
-        "model": ("model", "find and pull the weights of the embedded model"),
+    "Decide": {
+        "compare": ("compare", "is B better than A? question by question"),
+        "gate": ("gate", "may it ship? exit code 0 or 1 for CI"),
+        "audit": ("audit", "why is my number low? misread and unread replies"),
+        "plan": ("plan", "how many questions a decision needs, and the cost"),
+    },
+    "Set up": {
+        "init": ("init", "start your own exam, a config file, a test of tools"),
+        "data": ("data", "find, check and download the data of exams"),
+        "model": ("model", "find and download the built-in model"),
+        "doctor": ("doctor", "what is installed, what is missing, what to do"),
+    },
+    MORE: {
+        "diff": ("diff", "the same as compare --why"),
+        "modes": ("modes", "the same as compare --modes"),
+        "stats": ("stats", "the same as show EXAM --lengths"),
+        "prompts": ("prompts", "the same as show EXAM --prompts"),
+        "watch": ("watch", "the same as view --terminal"),
+        "verify": ("verify", "the same as doctor --verify"),
+        "vf-eval": ("vf_eval", "evaluate a model with the flags of verifiers' vf-eval"),
+        "merge": ("merge", "combine the parts of a run from several jobs into one run"),
         "mcp": ("mcp", "start and check the MCP servers of a config file"),
         "schema": ("schema", "JSON Schema of the configuration"),
-        "verify": ("verify", "score recorded outputs whose scores are known"),
-        "init": ("init", "start your own benchmark, a config file, an A/B test of tools"),
         "rm": ("rm", "delete stored runs"),
         "completion": ("completion", "completion for bash, zsh and fish"),
-        "doctor": ("doctor", "what is installed, and what is missing"),
     },
 }
 """The file and the description of each command, by panel and name."""
@@ -74,7 +84,32 @@ COMMANDS = tuple(
     for name, (module, help) in commands.items()
 )
 
+FORMS = {
+    ("compare", "--modes"): "modes",
+    ("compare", "--why"): "diff",
+    ("show", "--lengths"): "stats",
+    ("show", "--prompts"): "prompts",
+    ("view", "--terminal"): "watch",
+    ("doctor", "--verify"): "verify",
+}
+"""Flags that select another command, which takes all other words."""
+
+OTHER_WORDS = {
+    **dict.fromkeys(("summary", "scores", "inspect"), "show RUN"),
+    **dict.fromkeys(("results", "runs", "ls"), "list runs"),
+    **dict.fromkeys(("leaderboard", "ui", "serve", "open"), "view"),
+    **dict.fromkeys(("evaluate", "bench", "benchmark", "test"), "eval"),
+    **dict.fromkeys(("exams", "benchmarks", "tasks", "datasets"), "list benchmarks"),
+    **dict.fromkeys(("models", "protocols", "readers"), "list"),
+    **dict.fromkeys(("table", "csv", "latex"), "export RUN --table md"),
+    **dict.fromkeys(("resume", "continue"), "eval --run-id RUN"),
+    **dict.fromkeys(("download", "pull"), "data pull NAME"),
+    **dict.fromkeys(("delete", "remove"), "rm RUN"),
+}
+"""Words that newcomers type as commands, and the command to type."""
+
 HELP_FLAGS = ("-h", "--help")
+HELP_ALL = "--help-all"
 VERSION_FLAG = "--version"
 LANGUAGE_FLAG = "--language"
 
@@ -131,23 +166,41 @@ def _dispatch_with_signals(words: list[str]) -> int:
 
 def _dispatch(words: list[str]) -> int:
     words = _take_language(words)
-    if not words or words[0] in HELP_FLAGS or words[0] == "help":
+    if not words or words[0] in (*HELP_FLAGS, HELP_ALL):
         from keju.cli.help import overview, welcome
 
-        sys.stdout.write(overview(COMMANDS) if words else welcome())
+        is_complete = words[:1] == [HELP_ALL]
+        sys.stdout.write(overview(COMMANDS, is_complete=is_complete) if words else welcome())
         return 0
+    if words[0] == "help":  # `keju help eval` is `keju eval --help`
+        return _dispatch([*words[1:], HELP_FLAGS[1]])
     if words[0] in ("-V", VERSION_FLAG):
         from keju import __version__
 
         sys.stdout.write(f"keju {__version__}\n")
         return 0
-    entry = _find_command(words[0], {command.name: command for command in COMMANDS})
+    entries = {command.name: command for command in COMMANDS}
+    words = _select_form(words)
+    entry = _find_command(words[0], entries)
     importlib.import_module(entry.module)
     from keju.cli import command
 
     if entry.name in command.COMMANDS:
         return _run_command(command.COMMANDS[entry.name], words[1:])
     return _run_subcommand(entry, words[1:])
+
+
+def _select_form(words: list[str]) -> list[str]:
+    """Return the words of the command that a flag selects: ``diff A B`` for ``compare --why A B``.
+
+    The help of a command lists its forms. ``keju compare --why --help`` shows the help of a form.
+    """
+    options = words[: words.index("--")] if "--" in words else words
+    for (command, flag), other_command in FORMS.items():
+        if words[0] == command and flag in options[1:]:
+            position = options.index(flag)
+            return [other_command, *words[1:position], *words[position + 1 :]]
+    return words
 
 
 def _run_subcommand(entry: CommandEntry, words: list[str]) -> int:
@@ -170,10 +223,10 @@ def _run_subcommand(entry: CommandEntry, words: list[str]) -> int:
 def _run_command(command: Command, words: list[str]) -> int:
     """Run a command, or print its help if the words before ``--`` ask for it."""
     options = words[: words.index("--")] if "--" in words else words
-    if any(flag in options for flag in HELP_FLAGS):
+    if any(flag in options for flag in (*HELP_FLAGS, HELP_ALL)):
         from keju.cli.help import print_help
 
-        print_help(command)
+        print_help(command, is_complete=HELP_ALL in options)
         return 0
     from keju.cli.command import run
 
@@ -209,6 +262,8 @@ def _find_command(word: str, commands: Mapping[str, Any], group: str = "") -> An
     if word.startswith("-"):
         example = f"{group}{next(iter(commands))}"
         raise UsageError("cli_command_expected", flag=word, example=example)
+    if not group and (usual_command := OTHER_WORDS.get(word.casefold())):
+        raise UsageError("cli_other_command", command=word, example=f"keju {usual_command}")
     candidates = [*commands, *(() if group else (VERSION_FLAG,))]
     hint = did_you_mean(word, candidates)
     raise UsageError("cli_unknown_command", command=group + word, group=group, hint=hint)

@@ -36,6 +36,7 @@ def audit(
 
     from keju.reporting.audit import render_audit
     from keju.reporting.audit_summary import render_audit_summary
+    from keju.reporting.format import decimals_for
     from keju.results.audit import audit as audit_run
     from keju.runs.run import command_name
 
@@ -51,7 +52,8 @@ def audit(
 
     def show() -> None:
         if not is_brief(verbose):
-            render_audit(result)
+            with decimals_for(sys.stdout):
+                render_audit(result)
         if sys.stdout.isatty():
             render_audit_summary(result, run=command_name(stored.folder))
 

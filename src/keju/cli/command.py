@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 from keju.cli.common import CommandOutput, complain, is_same_stream, print_json, remark, split_names
-from keju.cli.options import ADDRESS, FILE, MAPPING, MAPPINGS, OPTIONS, PORT, OptionRow
+from keju.cli.options import ADDRESS, FILE, FORMS, MAPPING, MAPPINGS, OPTIONS, PORT, OptionRow
 from keju.errors import UsageError, near_hint, quoted
 from keju.messages import label_text
 
@@ -51,6 +51,13 @@ class Command(NamedTuple):
     settings: frozenset[str]
     """Names of the rows that are settings of the configuration."""
     examples: tuple[str, ...]
+    common: tuple[str, ...] = ()
+    """The rows on the first page of help, if there are too many; ``--help-all`` shows all."""
+
+    @property
+    def form_rows(self) -> frozenset[str]:
+        """Names of the rows that select another command; `keju.cli` has already obeyed them."""
+        return frozenset(name for name, row in self.rows.items() if row.panel == FORMS)
 
 
 COMMANDS: dict[str, Command] = {}
@@ -58,9 +65,17 @@ COMMANDS: dict[str, Command] = {}
 
 
 def command(
-    name: str, *examples: str, sets: Mapping[str, str] | str = ""
+    name: str,
+    *examples: str,
+    sets: Mapping[str, str] | str = "",
+    forms: str = "",
+    common: str = "",
 ) -> Callable[[Function], Function]:
-    """Register a function as a command. `sets` holds names of settings, optionally by panel."""
+    """Register a function as a command.
+
+    `sets` holds names of settings, optionally by panel; `forms` the flags that select another
+    command; `common` the rows of the first page of help.
+    """
 
     def register(function: Function) -> Function:
         panels = {"": sets} if isinstance(sets, str) else sets
@@ -73,9 +88,10 @@ def command(
         code = function.__code__
         for row in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             rows[row] = _find_row(name, row)
-        for row in ("language", "as_json"):
+        for row in (*forms.split(), "language", "as_json"):
             rows.setdefault(row, OPTIONS[row])
-        COMMANDS[name] = Command(name, function, rows, settings, examples)
+        names = tuple(common.split())
+        COMMANDS[name] = Command(name, function, rows, settings, examples, names)
         return function
 
     return register
@@ -89,7 +105,8 @@ def run(command: Command, words: Sequence[str]) -> int:
     """Parse the words, call the command's function, and return its exit code."""
     values = parse(command, words)
     settings = collect({command.rows[name]: values.pop(name) for name in command.settings})
-    values.pop("language", None)  # `main` has already used it
+    for name in ("language", *command.form_rows):  # `main` has already used them
+        values.pop(name, None)
     parameters = command.function.__code__.co_varnames
     as_json = values["as_json"] if "as_json" in parameters else values.pop("as_json")
     absent_folders = _absent_folders(command, values)

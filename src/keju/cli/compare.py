@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     "keju compare runs/monday outputs/20260101_120000 --reader robust --json",
     "keju compare a.jsonl.gz b.jsonl.gz --datasets mmlu_pro --reader l1",
     "keju compare monday",
+    "keju compare --why monday tuesday",
+    "keju compare --modes monday-answer-only monday-cot",
     "keju compare monday tuesday -o compare.html",
     "keju compare --contamination published fresh",
     sets="dataset_args",
+    forms="why modes",
 )
 def compare(
     sources: list[str],
@@ -98,7 +101,7 @@ def _diff_command(sources: list[str], pair: Comparison, settings: Mapping[str, s
     if not set(names) <= set(sources):
         return ""
     flags = [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value]
-    return " ".join(["keju diff", *map(shlex.quote, names), *flags])
+    return " ".join(["keju compare --why", *map(shlex.quote, names), *flags])
 
 
 def _refuse_exam_flags(settings: Mapping[str, Any]) -> None:
@@ -113,9 +116,11 @@ def _show(
 ) -> None:
     from keju.reporting.compare import render_compared
     from keju.reporting.compare_summary import render_comparison_summary
+    from keju.reporting.format import decimals_for
 
     if not is_brief(verbose):
-        render_compared(comparison, diff="" if sys.stdout.isatty() else diff)
+        with decimals_for(sys.stdout):
+            render_compared(comparison, diff="" if sys.stdout.isatty() else diff)
     if sys.stdout.isatty():
         render_comparison_summary(comparison, sources, diff=diff)
     _name_file(output)

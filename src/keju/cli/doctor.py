@@ -98,6 +98,8 @@ class DoctorCheck(NamedTuple):
     "keju doctor",
     "keju doctor --api-url http://localhost:8000/v1 --model NAME",
     "keju doctor --data-dir data --json",
+    "keju doctor --verify --data-dir data",
+    forms="verify",
 )
 def doctor(
     data_dir: str | None,

@@ -9,6 +9,7 @@ from keju.cli.command import command
 from keju.cli.common import CommandOutput, note, print_lines, print_sentences, session_output
 from keju.cli.matrix import evaluate_matrix
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
+from keju.cli.shortcuts import apply_shortcuts
 from keju.errors import UsageError, near_hint, quoted
 from keju.messages import current_language, label_text
 
@@ -27,21 +28,22 @@ BYTES_PER_TOKEN = 4
 @command(
     "eval",
     "keju eval --model NAME --api-url http://localhost:8000/v1 --datasets bbh mmlu_pro --limit 10",
-    "keju eval -c config.yaml -s generation_config.temperature=0.6 --run-id tuesday",
-    "keju eval -m NAME --datasets bbh --dataset-args 'bbh.subset_list=[navigate,snarks]'",
-    "keju eval -m NAME --datasets bbh --limit 5 --tools python",
-    "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
+    "keju eval --model NAME --api-url http://localhost:8000/v1 --datasets quiz.csv",
+    "keju eval -m NAME --datasets bbh --subset navigate,snarks --temperature 0.6 --name tuesday",
+    "keju eval -c config.yaml -s generation_config.temperature=0.6 --dry-run",
     sets={
         MODEL: "model api_url endpoints serve api_key api headers ca_file model_args "
-        "generation_config",
+        "generation_config temperature max_tokens top_p",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample shard "
         "repeats rotate_options order seed until_ci until_decided data_dir capsules dataset_hub "
         "offline judge",
-        TOOLS: "arms agent sandbox unsafe_no_sandbox",
+        TOOLS: "arms agent sandbox jobs unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price executor ray ray_address",
         RUN: "work_dir run_id resume replace use_cache language events metrics_port otel",
     },
+    common="model api_url api_key datasets subset limit temperature max_tokens eval_batch_size "
+    "run_name dry_run as_json",
 )
 def evaluate(
     config: str | None,
@@ -51,6 +53,9 @@ def evaluate(
     quiet: bool,
     verbose: bool,
     tools: list[str] | None,
+    subset: list[str] | None,
+    few_shot: int | None,
+    run_name: str | None,
     **settings: Any,
 ) -> CommandOutput:
     """Evaluate a model on one or more benchmarks.
@@ -73,7 +78,18 @@ def evaluate(
         if "arms" in settings:
             raise UsageError("cli_tools_and_arms")
         settings["arms"] = _arms_with_and_without(tools)
-    if config is not None and is_matrix_file(config):
+    is_matrix = config is not None and is_matrix_file(config)
+    if is_matrix and (subset or few_shot is not None):
+        raise UsageError("cli_plan_sets", flag="--subset" if subset else "--few-shot")
+    settings = apply_shortcuts(
+        settings,
+        subset=subset,
+        few_shot=few_shot,
+        run_name=run_name,
+        config=config,
+        overrides=overrides,
+    )
+    if config is not None and is_matrix:
         options = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
         return evaluate_matrix(config, overrides or [], settings, **options)
     try:

@@ -47,6 +47,7 @@ def gate(
     """
     from keju.files import whole_file
     from keju.reporting import gate as report
+    from keju.reporting.format import decimals_for
     from keju.reporting.gate_summary import render_gate_summary
     from keju.results.gate import gate as gated
 
@@ -71,7 +72,8 @@ def gate(
 
     def show() -> None:
         if not is_brief(verbose):
-            report.render_gate(result)
+            with decimals_for(sys.stdout):
+                report.render_gate(result)
         if sys.stdout.isatty():
             render_gate_summary(result)
 

@@ -37,25 +37,28 @@ _LINE_OF_CHINESE = re.compile(
 )
 
 
-def overview(commands: Sequence[CommandEntry]) -> str:
-    """Return the text of ``keju --help``: a line for each command."""
-    width = max(len(entry.name) for entry in commands) + 2
+def overview(commands: Sequence[CommandEntry], *, is_complete: bool = False) -> str:
+    """Return the text of ``keju --help``: a line for each command.
+
+    If `is_complete`, the hidden commands are listed too.
+    """
+    entries = [entry for entry in commands if is_complete or not entry.is_hidden]
+    width = max(len(entry.name) for entry in entries) + 2
     lines = [label_text("help.usage", usage="keju " + label_text("help.command_usage")), ""]
     lines += [*wrap(label_text("help.about"), terminal_width()), ""]
-    for panel in dict.fromkeys(entry.panel for entry in commands):
+    for panel in dict.fromkeys(entry.panel for entry in entries):
         lines.append(helped(f"panel.{panel}", panel) + label_text("help.colon"))
-        for each in (each for each in commands if each.panel == panel):
+        for each in (each for each in entries if each.panel == panel):
             first_line, *following_lines = wrap(
                 line_of(each), max(terminal_width() - width - 2, 12)
             )
             lines.append(f"  {each.name:<{width}}{first_line}")
             lines += [" " * (width + 2) + part for part in following_lines]
         lines.append("")
-    lines += [
-        *wrap(label_text("help.closing"), terminal_width()),
-        "",
-        *_example_lines((DEMO_COMMAND, EXAM_COMMAND)),
-    ]
+    lines += wrap(label_text("help.closing"), terminal_width())
+    if not is_complete:
+        lines += wrap(label_text("help.more_commands"), terminal_width())
+    lines += ["", *_example_lines((DEMO_COMMAND, EXAM_COMMAND))]
     return "\n".join(lines) + "\n"
 
 
@@ -97,15 +100,28 @@ def line_of(entry: CommandEntry) -> str:
     return helped(f"line.{entry.name}", entry.help)
 
 
-def print_help(command: Command) -> None:
-    """Print a command's description, its options in panels, and its examples."""
+def print_help(command: Command, *, is_complete: bool = False) -> None:
+    """Print a command's description, its options in panels, and its examples.
+
+    For a command with many options, the examples and the most common options come first, and
+    ``--help-all`` prints all options.
+    """
     panels: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], PLAIN: []}
-    for row in command.rows.values():
-        panels.setdefault(row.panel, []).append((spelling_of(row), meaning_of(row)))
-    panels[OUTPUT] = [*panels.pop(OUTPUT), _help_flag()]  # this panel is the last one
+    is_short = bool(command.common) and not is_complete
+    names = command.common if is_short else tuple(command.rows)
+    for row in (command.rows[name] for name in names):
+        panel = PLAIN if is_short and row.flags else row.panel
+        panels.setdefault(panel, []).append((spelling_of(row), meaning_of(row)))
+    last_panel = PLAIN if is_short else OUTPUT
+    panels[last_panel] = [*panels.pop(last_panel, []), _help_flag()]
+    if is_short:
+        panels[PLAIN].append(("--help-all", label_text("help.all", n=len(command.rows))))
     arguments = " ".join(row.spelling for row in command.rows.values() if not row.flags)
     usage = f"keju {command.name} {label_text('help.options')} {arguments}".rstrip()
-    _print_page(usage, about(command), panels, command.examples)
+    description = about(command)
+    if is_short:
+        description = paragraphs(description)[0]
+    _print_page(usage, description, panels, command.examples, are_examples_first=is_short)
 
 
 def print_group_help(
@@ -168,16 +184,22 @@ def _print_page(
     panels: Mapping[str, list[tuple[str, str]]],
     examples: Iterable[str],
     stream: TextIO | None = None,
+    *,
+    are_examples_first: bool = False,
 ) -> None:
     stream = stream or sys.stdout
     width = terminal_width()
+    example_lines = [f" {label_text('help.examples')}", "", *_example_lines(examples, indent=3)]
     lines = ["", *_indent(wrap(label_text("help.usage", usage=usage), width - 2), 1), ""]
     for paragraph in paragraphs(text):
         lines += [*_indent(wrap(paragraph, width - 2), 1), ""]
+    if are_examples_first:
+        lines += [*example_lines, ""]
     for title, entries in panels.items():
         if entries:
             lines += _render_panel(helped(f"panel.{title}", title), entries, width)
-    lines += ["", f" {label_text('help.examples')}", "", *_example_lines(examples, indent=3)]
+    if not are_examples_first:
+        lines += ["", *example_lines]
     page = "\n".join(lines) + "\n"
     try:
         page.encode(stream.encoding or "utf-8")

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 MODEL, EXAMS, TOOLS, PACE, RUN = "Model", "Exams", "Tools", "Pace and limits", "Run"
 ARGUMENTS, PLAIN = "Arguments", "Options"
 DATA, ENDPOINT, JUDGE, OUTPUT = "Data", "Endpoint", "Judge", "Output"
+FORMS = "Forms"
+"""The panel of flags that select another command, such as ``compare --why``."""
 MAPPING = "JSON"
 """Metavar of flags with a mapping as value, in JSON or as ``key=value,key=value``."""
 ADDRESS = "URL"

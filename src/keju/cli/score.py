@@ -35,6 +35,8 @@ def score(
     gold: Literal["recorded", "current"] | None,
     data_dir: str | None,
     work_dir: str | None,
+    jobs: int | None,
+    unsafe_no_sandbox: bool,
     verbose: bool,
     dataset_args: dict[str, Any] | None = None,
 ) -> CommandOutput:
@@ -43,9 +45,12 @@ def score(
     Exit codes: 0 ok, 2 usage, 3 more than half of the replies have no grade.
     """
     from keju.config.load import data_folder
+    from keju.reporting.live import make_display
+    from keju.results.predictions import ProgramSettings
     from keju.results.schema import to_document
     from keju.results.score import score_predictions, score_run
 
+    programs = ProgramSettings(bool(unsafe_no_sandbox), jobs, make_display(quiet=False))
     if run is not None:
         for flag, value in (
             ("--predictions", predictions),
@@ -57,7 +62,9 @@ def score(
                 raise UsageError("cli_not_with_run", flag=flag)
         stored = open_stored_run(run, work_dir)
         readers = reader_names(reader)
-        results = score_run(stored, readers=readers, data_dir=data_dir, exam=dataset)
+        results = score_run(
+            stored, readers=readers, data_dir=data_dir, exam=dataset, programs=programs
+        )
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:
@@ -70,6 +77,7 @@ def score(
             data_dir=data_folder(data_dir),
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,
+            programs=programs,
         )
     return CommandOutput(
         to_document(results),

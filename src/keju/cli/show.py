@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,9 @@ ANSWER_WIDTH = 40
     "keju show mmlu_pro --subset 'computer science' --json",
     "keju show tuesday",
     "keju show runs/tuesday --sample bbh_snarks_3",
+    "keju show bbh --lengths",
+    "keju show ceval --prompts -o lib_prompt",
+    forms="lengths prompts",
     sets="protocol dataset_args data_dir seed",
 )
 def show(
@@ -65,6 +69,7 @@ def show(
     if sample_id is not None:
         return show_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
+    from keju.config.load import runs_folder
     from keju.messages import current_language
     from keju.reporting.format import Labels, printable
 
@@ -75,6 +80,9 @@ def show(
                 raise UsageError("cli_show_needs_sample", name=name, id=first_id)
             return show_run(run, arm)
         _refuse_unknown(name, work_dir)
+    elif _find_run(name, work_dir) is not None:
+        command_line = f"keju show {shlex.quote(str(runs_folder(work_dir) / name))}"
+        remark(label_text("show.exam_wins", name=name, command=command_line))
     exam = load_exam(name, **settings)
     if subset is not None:  # the benchmark may have another name for it
         subset = registry.get(name).subset_name(subset) or subset
@@ -196,6 +204,7 @@ def show_run(run: Run, arm: str | None) -> CommandOutput:
 
 def _print_results(run: Run) -> None:
     """Print all results of a run: subsets, readers, intervals. Without its data, print nothing."""
+    from keju.reporting.format import decimals_for
     from keju.reporting.terminal import render_results
     from keju.results.score import current_results
 
@@ -204,7 +213,8 @@ def _print_results(run: Run) -> None:
     except KejuError as error:
         remark(label_text("show.no_results", problem=error.message))
         return
-    render_results(results)
+    with decimals_for(sys.stdout):
+        render_results(results)
 
 
 def _show_run(run: Run, document: dict[str, Any]) -> None:

@@ -477,6 +477,8 @@ class TaskConfig(StrictSettings):
     """Limits of a model that uses tools."""
     sandbox: SandboxSettings = SandboxSettings()
     """Where a model's code runs."""
+    jobs: Count | None = None
+    """How many programs are graded at the same time. The default is one for each core."""
 
     executor: Literal["local", "ray"] = "local"
     """The sender of the requests: this process, or actors on a Ray cluster."""

@@ -271,6 +271,7 @@ class JudgeStage:
         *,
         display: Display | None = None,
         strict: bool = False,
+        runs_programs: bool = False,
     ) -> KejuError | None:
         """Grade the answers so far; return the error that stopped this early, if any.
 

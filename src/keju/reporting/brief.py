@@ -169,6 +169,17 @@ def fit_parts(parts: Sequence[str], room: int, gap: str = " · ") -> str:
     return fit_text(gap.join(fitting), room)
 
 
+def pack_parts(parts: Sequence[str], room: int, gap: str = " · ") -> list[str]:
+    """Join parts into as few lines of `room` cells as possible; no part is broken."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and cells(f"{lines[-1]}{gap}{part}") <= room:
+            lines[-1] += f"{gap}{part}"
+        else:
+            lines.append(part)
+    return lines
+
+
 def fit_text(text: str, room: int) -> str:
     """Return a line of at most `room` cells; a longer one ends in ``…`` after a whole word."""
     if cells(text) <= room:
@@ -186,7 +197,7 @@ def short_model(name: str) -> str:
 
 
 def known_names(models: Sequence[str], runs: Sequence[str]) -> list[str]:
-    """Return the names of the models or, where two are alike or unknown, those of the runs."""
+    """Return the names of the models, or of the runs where two models are alike or unknown."""
     names = [short_model(model) for model in models]
     if not all(names) or len(set(names)) < len(names):
         names = shorten_distinctly([run.rpartition("/")[2] or run for run in runs], NAME_WIDTH)

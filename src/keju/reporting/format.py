@@ -6,10 +6,12 @@ An unknown value prints as a dash, never as 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 from keju.benchmarks.base import Reference
 from keju.messages import Language, fill, first_of, foreign, labels
@@ -40,8 +42,27 @@ _CANARY, _NAMED_CANARY = (
 _GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-def percent(value: float | None, digits: int = 2) -> str:
-    """Format a share in percent, e.g. ``63.59 %``."""
+_decimals: ContextVar[int] = ContextVar("decimals", default=2)
+
+
+@contextmanager
+def decimals_for(file: TextIO) -> Iterator[None]:
+    """Use one decimal for percentages on a terminal, and two in a file or pipe."""
+    token = _decimals.set(1 if file.isatty() else 2)
+    try:
+        yield
+    finally:
+        _decimals.reset(token)
+
+
+def decimals() -> int:
+    """Return the usual number of decimals of a percentage; see `decimals_for`."""
+    return _decimals.get()
+
+
+def percent(value: float | None, digits: int | None = None) -> str:
+    """Format a share in percent, e.g. ``63.59 %``; see `decimals_for`."""
+    digits = _decimals.get() if digits is None else digits
     return UNKNOWN if value is None else f"{value * 100:.{digits}f} %"
 
 
@@ -50,8 +71,9 @@ def published(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
 
 
-def interval(bounds: Sequence[float] | None, digits: int = 2) -> str:
+def interval(bounds: Sequence[float] | None, digits: int | None = None) -> str:
     """Format an interval of shares in percent without the sign, e.g. ``60.52–66.55``."""
+    digits = _decimals.get() if digits is None else digits
     return "–".join(f"{end * 100:.{digits}f}" for end in bounds) if bounds else UNKNOWN
 
 

@@ -7,7 +7,7 @@ from typing import TextIO
 from xml.etree import ElementTree as ET
 
 from keju.messages import current_language, printable
-from keju.reporting.format import Labels, count, percent
+from keju.reporting.format import Labels, count, decimals, percent
 from keju.reporting.pairs import describe_tested_mean
 from keju.reporting.table import Cell, TableColumn, TerminalScreen
 from keju.results.gate import GateResult
@@ -44,7 +44,7 @@ def _amount(row: GateRow, value: float | None, labels: Labels) -> str:
     """Format the value of a gate: a score in percent, a difference in percentage points."""
     if row.gate == AT_LEAST or value is None:
         return percent(value)
-    return labels("gate.points", points=f"{100 * value:+.2f}")
+    return labels("gate.points", points=f"{100 * value:+.{decimals()}f}")
 
 
 def render_gate(

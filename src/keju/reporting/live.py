@@ -18,9 +18,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from keju.messages import current_language, label_text, tolerant, write_sentence
-from keju.messages.wrapping import cells
 from keju.progress.display import Display, Progress
-from keju.reporting.brief import fit_text
+from keju.reporting.brief import fit_text, pack_parts
 from keju.reporting.format import (
     UNKNOWN,
     Labels,
@@ -313,17 +312,6 @@ class LiveDisplay(RedrawnDisplay):
         return Group(Text(fit_text(self._title, width)), bar, *visible_lines)
 
 
-def pack_parts(parts: Sequence[str], width: int) -> list[str]:
-    """Join parts with dots into as few lines as fit the width; no part is broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and cells(f"{lines[-1]} · {part}") <= width:
-            lines[-1] += f" · {part}"
-        else:
-            lines.append(part)
-    return lines
-
-
 Callback = Callable[[Progress], None]
 Shown = Callback | bool | None
 """A callback that receives the state, True for a bar, False for no display.
@@ -338,12 +326,12 @@ def display_for(progress: Shown) -> Display:
         return CallbackDisplay(progress)
     if progress is False:
         return Display()
-    if _in_notebook():
+    if in_notebook():
         return NotebookDisplay()
     return make_display(quiet=progress is None and not sys.stderr.isatty())
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Return whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

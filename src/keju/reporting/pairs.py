@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from keju.messages import field_word, format_p, value_word
-from keju.reporting.format import UNKNOWN, Labels, count
+from keju.reporting.format import UNKNOWN, Labels, count, decimals
 from keju.results.gate_rows import GateRow
 from keju.results.schema import (
     SIGNIFICANT,
@@ -54,18 +54,20 @@ def field_values(mismatch: Mismatch, labels: Labels) -> tuple[str, str]:
     return left_value, right_value
 
 
-def points(value: float | None, digits: int = 2) -> str:
+def points(value: float | None, digits: int | None = None) -> str:
     """Format a difference in percentage points: ``+6.94``."""
+    digits = decimals() if digits is None else digits
     return UNKNOWN if value is None else f"{100 * value:+.{digits}f}"
 
 
-def point_ends(ends: Ends | None, digits: int = 2) -> str:
+def point_ends(ends: Ends | None, digits: int | None = None) -> str:
     """Format the interval of a difference in percentage points: ``+3.56 … +10.30``."""
     return UNKNOWN if ends is None else " … ".join(points(end, digits) for end in ends)
 
 
-def detectable_points(pair: Comparison | SubsetChange, digits: int = 2) -> str:
+def detectable_points(pair: Comparison | SubsetChange, digits: int | None = None) -> str:
     """Return the smallest difference that the questions could detect, in percentage points."""
+    digits = decimals() if digits is None else digits
     return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.{digits}f}"
 
 

@@ -40,16 +40,16 @@ class MarkedReply(NamedTuple):
 
 def mark_reply(reply: TextExcerpt, record: Record) -> MarkedReply:
     """Return a reply with the passage marked from which the answer of the headline was read."""
-    marked_tail: list[ReplyPiece] = []
-    marked_head: list[ReplyPiece] = []
-    for passage in _candidate_passages(record, reply.head + "\n" + reply.tail):
-        marked_tail = _mark_last(reply.tail, passage)
-        marked_head = _mark_last(reply.head, passage) if len(marked_tail) < 2 else []
-        if len(marked_tail) > 1 or len(marked_head) > 1 or passage in (reply.head, reply.tail):
-            break
-    return MarkedReply(
-        marked_head or _unmarked(reply.head), reply.left_out, marked_tail or _unmarked(reply.tail)
-    )
+    for passage in _candidate_passages(record, f"{reply.head}\n{reply.tail}"):
+        if passage in reply.tail:
+            return MarkedReply(
+                _unmarked(reply.head), reply.left_out, _mark_last(reply.tail, passage)
+            )
+        if passage in reply.head:
+            return MarkedReply(
+                _mark_last(reply.head, passage), reply.left_out, _unmarked(reply.tail)
+            )
+    return MarkedReply(_unmarked(reply.head), reply.left_out, _unmarked(reply.tail))
 
 
 def _unmarked(text: str) -> list[ReplyPiece]:
@@ -110,9 +110,7 @@ def _unique_word(value: str, text: str) -> str:
 
 def _mark_last(text: str, passage: str) -> list[ReplyPiece]:
     """Return a text in pieces with the last occurrence of a passage marked."""
-    start = text.rfind(passage)
-    if start < 0:
-        return _unmarked(text)
+    start = text.rindex(passage)
     end = start + len(passage)
     pieces = [
         ReplyPiece(text[:start], False),

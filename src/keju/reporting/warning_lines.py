@@ -81,20 +81,26 @@ def _first_clause(text: str) -> str:
 
 
 def _shown_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a notice as they are printed in a line: numbers with separators."""
-    return {
-        name: f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        for name, value in values.items()
-    }
+    """Return the values of a notice as they are printed in a line: numbers with separators.
+
+    A limit (`most`) may be a fraction; other fractions are formatted by the sentence.
+    """
+    texts = dict(values)
+    for name, value in values.items():
+        if _is_number(value) and (isinstance(value, int) or name == "most"):
+            texts[name] = f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+    return texts
 
 
-def print_warnings(screen: BriefScreen, lines: Iterable[WarningLine], command: str) -> None:
-    """Print the first warnings by points, and how many more there are."""
+def print_warnings(
+    screen: BriefScreen, lines: Iterable[WarningLine], command: str, *, most: int = SHOWN
+) -> None:
+    """Print the first `most` warnings by points, and how many more there are."""
     ordered = sorted(dict.fromkeys(lines), key=lambda line: -line.points)
     if ordered:
         screen.put()
-    for line in ordered[:SHOWN]:
+    for line in ordered[:most]:
         screen.hinted(f"! {fit_text(line.text, screen.room - 2)}", line.command, "yellow")
-    if len(ordered) > SHOWN:
-        text = screen.labels("brief.more_warnings", n=len(ordered) - SHOWN)
+    if len(ordered) > most:
+        text = screen.labels("brief.more_warnings", n=len(ordered) - most)
         screen.hinted(f"  {text}", command, "yellow")

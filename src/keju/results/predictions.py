@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -17,9 +18,12 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import reject_settings
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
+from keju.config import TaskConfig
+from keju.config.arms import SandboxSettings
 from keju.errors import ConfigError, DataError, FileLine, Notice
 from keju.files import read_rows
 from keju.models.openai.wire import finish_of
+from keju.progress.display import Display
 from keju.results.metrics import accuracy_of
 from keju.results.schema import ResultEntry
 from keju.scores.exam_scores import ExamScores
@@ -33,6 +37,25 @@ GOLDS: tuple[Gold, ...] = get_args(Gold)
 MIXED = "mixed"
 
 
+class ProgramSettings(NamedTuple):
+    """How programs are graded when predictions or a stored run are scored."""
+
+    unsafe: bool = False
+    """Whether they run without a sandbox."""
+    jobs: int | None = None
+    """How many run at the same time; by default one for each core."""
+    display: Display | None = None
+
+    def apply(self, config: TaskConfig) -> TaskConfig:
+        """Return the settings of a task with these."""
+        changes: dict[str, Any] = {}
+        if self.unsafe:
+            changes["sandbox"] = SandboxSettings(unsafe=True)
+        if self.jobs is not None:
+            changes["jobs"] = self.jobs
+        return config.model_copy(update=changes)
+
+
 class PredictionsPart(NamedTuple):
     """A file of predictions after reading: the part of the exam that it answers, and its scores."""
 
@@ -44,7 +67,7 @@ class PredictionsPart(NamedTuple):
     several: bool
     """Whether several readers were requested."""
     replies: Callable[[Container[int]], Iterator[tuple[int, Reply]]]
-    """Reads the file again and returns the replies to some of the questions."""
+    """Reads the file again and returns the first reply to each of some questions."""
 
 
 def read_predictions(
@@ -59,6 +82,7 @@ def read_predictions(
     seed: int = 42,
     detailed: bool = False,
     on_row: Callable[[int, Sample, Sequence[Reading]], None] = lambda *_: None,
+    programs: ProgramSettings | None = None,
 ) -> PredictionsPart:
     """Read a file of recorded outputs as if they were replies to this exam.
 
@@ -78,17 +102,30 @@ def read_predictions(
     golden = registry.get(dataset).golden
     letter = golden.letter if golden is not None else ""
     located = Predictions(exam, predictions, letter)
-    rows = array("I", sorted(place for place, _, _ in located))
-    if not rows:
+    places, epochs = array("I"), 1
+    for place, row, _ in located:
+        places.append(place)
+        epochs = max(epochs, epoch_of(row) + 1)
+    if not places:
         raise DataError("score_no_rows", file=predictions)
+    rows = array("I", (place for place, _ in groupby(sorted(places))))
     part = restrict(exam, rows)
     readers = readers or args.reader
     several = bool(readers and len(readers) > 1)
     job_readers = choose_readers(part, readers)[: 1 if detailed else None]
     job = ExamScores(
-        part, Sampling(), job_readers, model="", filters=args.filters, detailed=detailed
+        part,
+        Sampling(),
+        job_readers,
+        model="",
+        epochs=epochs,
+        filters=args.filters,
+        detailed=detailed,
     )
-    golds = GoldScorer(part, job.readers)
+    golds = GoldScorer(part, job.readers, epochs)
+
+    def unit_of(place: int, row: Mapping[str, Any]) -> int:
+        return bisect_left(rows, place) * epochs + epoch_of(row)
 
     def question_of(place: int, row: Mapping[str, Any]) -> tuple[Sample, Gold]:
         counts = gold or ("recorded" if exam.carries_gold(row) else "current")
@@ -103,10 +140,11 @@ def read_predictions(
         reply = job.filter_reply(recorded_reply(located_row[1], letter))
         return tuple(exam.grade(reply, sample, reader) for reader in job.readers)
 
+    ungraded_programs: dict[int, Sequence[Reading]] = {}
     for (place, row, where), graded in map_on_all_cores(
         grade_row, located, lambda located_row: located_row[:2]
     ):
-        unit = bisect_left(rows, place)
+        unit = unit_of(place, row)
         try:
             sample, counts = question_of(place, row)
         except DataError as error:
@@ -115,31 +153,58 @@ def read_predictions(
         reply = job.filter_reply(recorded_reply(row, letter))
         job.enter_readings(unit, reply, (), graded)
         golds.add(unit, row, reply, sample, graded, counts)
-        if several:
+        if exam.programs is not None:
+            ungraded_programs[unit] = graded
+        elif several:
             on_row(unit, sample, graded)
+    if ungraded_programs:
+        for unit, readings in _run_programs(job, ungraded_programs, programs):
+            on_row(unit, part.samples[unit], readings)
     job.meter = UsageMeter()  # No model was asked.
 
-    def replies(units: Container[int]) -> Iterator[tuple[int, Reply]]:
+    def replies(positions: Container[int]) -> Iterator[tuple[int, Reply]]:
         for place, row, _ in located:
-            if (unit := bisect_left(rows, place)) in units:
-                yield unit, recorded_reply(row, letter)
+            position = bisect_left(rows, place)
+            if position in positions and not epoch_of(row):
+                yield position, recorded_reply(row, letter)
 
     return PredictionsPart(
         job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies
     )
 
 
+def _run_programs(
+    job: ExamScores,
+    readings: Mapping[int, Sequence[Reading]],
+    settings: ProgramSettings | None,
+) -> Iterator[tuple[int, Sequence[Reading]]]:
+    """Run the programs of the rows, enter their grades and yield the readings of each row."""
+    from keju.judges.programs.stage import add_notices, grade_programs
+
+    settings = settings or ProgramSettings()
+    sandbox = SandboxSettings(unsafe=settings.unsafe)
+    graded = grade_programs(job, readings, sandbox, jobs=settings.jobs, display=settings.display)
+    for unit, row_readings in graded.items():
+        for tally, reading in zip(job.tallies, row_readings, strict=True):
+            tally.add(unit, reading)
+        yield unit, row_readings
+    add_notices(job, sandbox)
+
+
 class GoldScorer:
     """Scores every prediction with both gold answers if a row has its own."""
 
-    def __init__(self, exam: Exam, readers: Sequence[Reader]) -> None:
+    def __init__(self, exam: Exam, readers: Sequence[Reader], epochs: int = 1) -> None:
         self._exam = exam
+        self._epochs = epochs
         self._readers = readers
         self._used: set[Gold] = set()
         self._differences = 0
         self.targets: dict[int, str] = {}
-        """The gold answers that counted, by unit, if they differ from the exam's gold answers."""
-        self._tallies = {gold: [Tally(len(exam.samples)) for _ in readers] for gold in GOLDS}
+        """The gold answers that counted, by sample, if they differ from the exam's gold answers."""
+        self._tallies = {
+            gold: [Tally(len(exam.samples), epochs) for _ in readers] for gold in GOLDS
+        }
 
     def add(
         self,
@@ -153,13 +218,14 @@ class GoldScorer:
         """Add one prediction; `counts` is the requested gold."""
         carried = recorded_gold(row)[1] is not None
         self._used.add(counts if carried else "current")
-        if sample.target != self._exam.samples[unit].target:
-            self.targets[unit] = sample.target
+        index = unit // self._epochs
+        exam_sample = self._exam.samples[index]
+        if sample.target != exam_sample.target:
+            self.targets[index] = sample.target
         targets = set()
         for gold in GOLDS:
             graded_sample, gold_readings = sample, readings
             if carried:
-                exam_sample = self._exam.samples[unit]
                 try:
                     graded_sample = self._exam.as_recorded(
                         exam_sample, row, gold=gold == "recorded"
@@ -219,6 +285,8 @@ class Predictions:
 
     def __iter__(self) -> Iterator[Prediction]:
         has_row = bytearray(len(self._exam.samples))
+        repeats: set[tuple[int, int]] = set()
+        """The rows of epochs after the first."""
         for number, row in self._held or read_rows(self._path):
             where = FileLine(self._path, number)
             place = self._find_place(row, where)
@@ -227,10 +295,16 @@ class Predictions:
             has_output = "output" in row and isinstance(row["output"], str | None)
             if not has_output and self._letter not in row:
                 raise DataError("score_row_no_output", where=where)
-            if has_row[place]:
+            if not is_epoch(row.get("epoch", 0)):
+                raise DataError("score_row_epoch", where=where, epoch=row["epoch"])
+            epoch = epoch_of(row)
+            if (place, epoch) in repeats if epoch else has_row[place]:
                 sample_id = self._exam.samples[place].id
                 raise DataError("score_row_again", where=where, id=sample_id)
-            has_row[place] = 1
+            if epoch:
+                repeats.add((place, epoch))
+            else:
+                has_row[place] = 1
             yield Prediction(place, row, where)
 
     def _find_place(self, row: Mapping[str, Any], where: FileLine) -> int:
@@ -248,6 +322,20 @@ class Predictions:
             values = {"where": where, "exam": self._exam.benchmark, "id": sample_id}
             raise DataError("score_row_unknown", **values)
         return place
+
+
+MOST_EPOCHS = 10_000
+
+
+def is_epoch(value: Any) -> bool:
+    """Whether a value is the number of a repeat, from 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_EPOCHS
+
+
+def epoch_of(row: Mapping[str, Any]) -> int:
+    """Return the number of the repeat that a row holds; 0 if it names none."""
+    epoch: int = row.get("epoch", 0)
+    return epoch
 
 
 def recorded_reply(row: Mapping[str, Any], letter: str) -> Reply:

@@ -12,7 +12,7 @@ from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import make_judge_stage
 from keju.results.doubts import declared_names
-from keju.results.predictions import Gold, read_predictions
+from keju.results.predictions import Gold, ProgramSettings, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, ResultEntry, Results, from_document
 from keju.results.scored_exam import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
@@ -30,8 +30,11 @@ def score_run(
     readers: list[str] | None = None,
     data_dir: str | None = None,
     exam: str | None = None,
+    programs: ProgramSettings | None = None,
 ) -> Results:
     """Read a stored run again, with the requested readers or with the readers of the run.
+
+    Programs without a stored verdict are run as `programs` says, by default as in the run.
 
     If the run has several exams, `exam` can select one of them. Verdicts of a judge are kept; the
     judge is not asked again.
@@ -39,6 +42,8 @@ def score_run(
     config = config_of_exam(run, exam, data_dir)
     if readers:
         config = _with_readers(config, readers)
+    if programs is not None:
+        config = programs.apply(config)
     jobs = _make_jobs_with_readers(config, run)
     stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
@@ -46,7 +51,8 @@ def score_run(
     several = bool(readers and len(readers) > 1)
     reread = _reread_run(run, jobs, several=several, match_keys=not changed)
     if stage is not None:
-        stage.grade(run.folder, None)
+        display = programs.display if programs is not None else None
+        stage.grade(run.folder, None, display=display, runs_programs=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     entries = [
@@ -168,6 +174,7 @@ def score_predictions(
     dataset_args: dict[str, Any] | None = None,
     gold: Gold | None = None,
     seed: int = 42,
+    programs: ProgramSettings | None = None,
 ) -> Results:
     """Score a file of recorded outputs as if they were replies to this exam.
 
@@ -178,6 +185,8 @@ def score_predictions(
     joint_readings: list[JointReading] = []
 
     def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
+        if len(graded) == 1:
+            return
         disagreements[unit] = list(_find_disagreement(sample, graded))
         joint_readings.append(JointReading(sample.target, graded))
 
@@ -191,6 +200,7 @@ def score_predictions(
         gold=gold,
         seed=seed,
         on_row=collect_row,
+        programs=programs,
     )
     flags = f"--datasets {dataset} --predictions {shlex.quote(str(predictions))}"
     entries = [

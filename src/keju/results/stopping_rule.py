@@ -39,14 +39,14 @@ from keju.stats.sequential import (
 )
 
 if TYPE_CHECKING:
-    from keju.judges.stage import JudgeStage
+    from keju.judges import GradingStage
 
 TIGHTEST = 1000
 """The number of pairs at which the interval of a difference is tightest."""
 
 
 def make_rule(
-    config: TaskConfig, jobs: Sequence[ExamScores], manifest: Manifest, stage: JudgeStage | None
+    config: TaskConfig, jobs: Sequence[ExamScores], manifest: Manifest, stage: GradingStage | None
 ) -> PrecisionRule | DecisionRule:
     """Return the rule that the configuration names; raise an error if the jobs do not allow it."""
     if stage is not None:

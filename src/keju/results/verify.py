@@ -9,7 +9,7 @@ and those of exams without a rule; they are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,14 +24,15 @@ from keju.benchmarks.metadata import (
     RecordedScores,
 )
 from keju.benchmarks.prepare import choose_readers, prepare_exam
+from keju.config.arms import SandboxSettings
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
-from keju.results.predictions import Predictions, recorded_reply
+from keju.results.predictions import Predictions, epoch_of, recorded_reply
 from keju.results.schema import SubsetRow
 from keju.results.summarise import entries_of
 from keju.scores.exam_scores import ExamScores
 from keju.scores.parallel import map_on_all_cores
-from keju.types import Sampling
+from keju.types import Reading, Sampling
 
 FOLDER, RECORDED = "golden", "recorded"
 GOLDEN = "_golden.json"
@@ -161,16 +162,22 @@ def _grade_rows(
     )
     names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
-    job = ExamScores(exam, Sampling(), readers, model="")
+    epochs = 1 + max((epoch_of(row) for row in recorded_rows), default=0)
+    job = ExamScores(exam, Sampling(), readers, model="", epochs=epochs)
     rows: list[GradedRow] = []
+    undecided: dict[int, Sequence[Reading]] = {}
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
         recorded_sample = exam.as_recorded(sample, row, gold=True)
         reply = recorded_reply(row, check.letter)
         graded = recorded_sample if check.recorded_gold else sample
         by_reader = {reader.name: exam.grade(reply, graded, reader) for reader in readers}
-        job.enter_readings(index, reply, (), tuple(by_reader.values()))
+        unit = index * epochs + epoch_of(row)
+        job.enter_readings(unit, reply, (), tuple(by_reader.values()))
         rows.append(GradedRow(row, sample, recorded_sample, by_reader))
+        undecided[unit] = tuple(by_reader.values())
+    if exam.programs is not None:
+        rows = _run_programs(job, rows, undecided)
     entry = entries_of(job)[0]
     return GradedRecording(
         exam=exam,
@@ -181,6 +188,22 @@ def _grade_rows(
         subsets={row.name: _build_part(row) for row in entry.subsets},
         groups={row.name: _build_part(row) for row in entry.groups},
     )
+
+
+def _run_programs(
+    job: ExamScores, rows: Sequence[GradedRow], readings: Mapping[int, Sequence[Reading]]
+) -> list[GradedRow]:
+    """Run the programs of a set, enter their grades and return the rows with them."""
+    from keju.judges.programs.stage import grade_programs
+
+    graded = grade_programs(job, readings, SandboxSettings())
+    graded_rows = []
+    for row, (unit, row_readings) in zip(rows, graded.items(), strict=True):
+        for tally, reading in zip(job.tallies, row_readings, strict=True):
+            tally.add(unit, reading)
+        by_reader = {reading.reader: reading for reading in row_readings}
+        graded_rows.append(row._replace(readings=by_reader))
+    return graded_rows
 
 
 def _build_part(row: SubsetRow) -> RecordedScores:

@@ -26,7 +26,6 @@ follows from the journals and is written again each time.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from abc import ABC, abstractmethod
 from array import array
@@ -47,7 +46,9 @@ from keju.config.load import load_run_config, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import file_exists, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched, open_journal
-from keju.runs.manifest import MANIFEST, Manifest, StoredExam, current_time
+from keju.runs.manifest import MANIFEST, Manifest, StoredExam
+from keju.runs.run_ids import candidate_ids
+from keju.runs.run_ids import make_run_id as make_run_id
 from keju.types import Reading, Record
 
 RESULTS, REPORT = "results.json", "report.html"
@@ -301,30 +302,6 @@ def _asking_settings(exam: StoredExam) -> tuple[Any, ...]:
 # Run folders: where they are and how they are named.
 
 
-def make_run_id(model: str, datasets: list[str]) -> str:
-    """Return a name that sorts by time and contains the exams:
-    ``20260101-120000-quiz-scripted``."""
-    stamp = current_time().strftime("%Y%m%d-%H%M%S")
-    words = "-".join(filter(None, map(_clean_name, (*datasets, model))))
-    run_id = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
-    return run_id.rstrip("-.")
-
-
-_LONGEST_ID, _LONGEST_NAME = 96, 200
-"""Characters of a run's name, and bytes. File systems take 255, and a suffix may follow."""
-
-
-def _clean_name(name: str) -> str:
-    """Return the name of an exam or model as a part of a file name. Of a path, only its last part.
-
-    ``custom:data/quiz`` becomes ``custom-data-quiz``, and ``.`` the name of this folder.
-    """
-    kind, colon, place = name.rpartition(":")
-    if place.startswith((".", "/", "~")):
-        place = Path(place).expanduser().resolve().name
-    return re.sub(r"[^\w.]+", "-", f"{kind}{colon}{place}").strip("-.")
-
-
 class RunFolder(NamedTuple):
     """The folder of a run, and whether the run begins in this session."""
 
@@ -360,14 +337,12 @@ def make_run_folder(config: TaskConfig) -> RunFolder:
         return RunFolder(
             _create_folder(folder, exist_ok=True), is_new=not existed, replaced=replaced
         )
-    name = make_run_id(config.model, config.datasets)
-    for number in range(1, 1000):  # others may start in the same second
-        folder = work_dir / (name if number == 1 else f"{name}-{number}")
+    for name in candidate_ids(config):  # another process may take one at the same time
         try:
-            return RunFolder(_create_folder(folder, exist_ok=False), is_new=True)
+            return RunFolder(_create_folder(work_dir / name, exist_ok=False), is_new=True)
         except FileExistsError:
             continue
-    raise UsageError("run_too_many", work_dir=work_dir, name=name)
+    raise AssertionError("the ids never end")
 
 
 def command_name(folder: Path) -> str:

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from json import JSONDecoder
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -193,9 +194,11 @@ def as_json(raw: bytes, where: str) -> Any:
         raise DataError("file_not_json", where=where, problem=error) from None
 
 
-def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
+def jsonl_rows(
+    content: Content, where: str, decoder: JSONDecoder = TABLE
+) -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON Lines file; skip blank lines."""
-    return (row for _, row in iter_json_rows(_stream(content), where))
+    return (row for _, row in iter_json_rows(_stream(content), where, decoder))
 
 
 def _refuse_separator(header: Sequence[str], where: str) -> None:
@@ -289,7 +292,9 @@ class TableLines(Iterator[str]):
         return text
 
 
-def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
+def table_rows(
+    content: Content, name: str, where: str, decoder: JSONDecoder = TABLE
+) -> Iterator[dict[str, Any]]:
     """Return the rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
 
     JSON Lines and CSV are read line by line, Parquet in batches, JSON as a whole.
@@ -298,7 +303,7 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     if plain != name:
         stream = unpack_gzip(stream, where)
     if plain.endswith(".jsonl"):
-        return jsonl_rows(stream, where)
+        return jsonl_rows(stream, where, decoder)
     if plain.endswith(".json"):
         return iter(_listed_rows(as_json(read_whole(stream, where), where), where))
     return csv_rows(stream, where) if plain.endswith(".csv") else _parquet_rows(stream, where)

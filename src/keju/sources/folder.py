@@ -31,11 +31,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import file_digest
+from json import JSONDecoder
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keju.bounds import unpack_gzip
 from keju.errors import DataError, TranslatableText, join_hints
+from keju.files import TABLE
 from keju.sources.files import (
     DiskFiles,
     NoFiles,
@@ -96,6 +98,8 @@ class Layout:
     capsules: str = ""
     """A pattern for the data files of questions, which are only pulled on request."""
     with_capsules: bool = False
+    decoder: JSONDecoder = TABLE
+    """The JSON that its JSON Lines hold; `keju.files.LOG` also has ``Infinity``."""
     folders: tuple[str, ...] = ()
     """Other names of its folder below a data directory."""
     hubs: Mapping[HubName, HubRepo] = field(default_factory=dict)
@@ -274,7 +278,7 @@ class DataFolder:
         table = self.table(stem)
         for name in table.names:
             raw = self._read(table.files, name)
-            yield from table_rows(raw, name, table.files.where(name))
+            yield from table_rows(raw, name, table.files.where(name), self.layout.decoder)
 
     def table(self, stem: str) -> TableFiles:
         """Return the files of the logical table `stem`; raise DataError if there are none."""

@@ -42,7 +42,7 @@ CountColumns = Callable[[Sequence[str]], int]
 
 @dataclass(frozen=True)
 class SheetSettings:
-    """What the user says about the form of a file; empty values are found in the file."""
+    """The form of a file as the user states it; an empty value is detected."""
 
     separator: str = ""
     encoding: str = ""

@@ -58,6 +58,8 @@ except OSError:
     about["filtered"] = True
 print(json.dumps(about))
 """
+# Prints the version of Python, for programs that need no kernel.
+PLAIN_TRIAL = PYTHON_TRIAL.replace("ipykernel", "sys")
 R_TRIAL = "library(IRkernel); cat(R.version.string)"
 
 
@@ -99,8 +101,11 @@ class Sandbox:
         *,
         concurrency: int = 1,
         run_id: str = "",
+        kernels: bool = True,
     ) -> None:
+        """Without `kernels` its Python needs no packages."""
         self.settings, self.run_id = settings, run_id
+        self._trial = PYTHON_TRIAL if kernels else PLAIN_TRIAL
         self._own_supervisor = None if supervisor else Supervisor()
         self.supervisor = supervisor or self._own_supervisor or Supervisor()
         self.memory, self.concurrency = memory.memory_shares(
@@ -167,7 +172,7 @@ class Sandbox:
         problems: list[str | Notice] = []
         for runtime in RUNTIMES.get(name, ("",)):
             self.backend.runtime = runtime
-            trial = await self._run_inside([self.backend.python, "-c", PYTHON_TRIAL])
+            trial = await self._run_inside([self.backend.python, "-c", self._trial])
             with suppress(ValueError, KeyError):
                 facts = json.loads(trial.out) if trial.code == 0 else {}
                 trial_values = facts["python"], facts["packages"], await self._has_cgroups()

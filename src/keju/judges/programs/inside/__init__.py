@@ -1,0 +1,1 @@
+"""Programs that run inside sandboxes. Keju passes their text to Python there."""
