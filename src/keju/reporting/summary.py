@@ -81,10 +81,9 @@ def render_summary(
         most = SHOWN if len(exams) == 1 or len(lines) <= SHOWN else SHOWN - 1
         print_warnings(screen, lines, _show_command(place), most=most)
     if is_next_shown:
-        _print_place(screen, results, place)
-        following = [*_next_steps(screen.labels, results, place), *steps]
         is_table = len(exams) > 1 and not results.comparisons
-        screen.next_steps(following, most_lines=1 if is_table else 2)
+        _print_place(screen, results, place, is_separate=not is_table)
+        screen.next_steps([*_next_steps(screen.labels, results, place), *steps])
     screen.flush()
 
 
@@ -336,8 +335,10 @@ def _show_command(place: RunPlace) -> str:
     return f"keju show {place.name}" if place.name else ""
 
 
-def _print_place(screen: BriefScreen, results: Results, place: RunPlace) -> None:
-    """Print how long the run took, what it used, and where it is."""
+def _print_place(
+    screen: BriefScreen, results: Results, place: RunPlace, *, is_separate: bool
+) -> None:
+    """Print how long the run took, what it used, and where it is, after an empty line."""
     labels = screen.labels
     entries = [family[0] for family in fmt.families(results)]
     seconds = max((entry.timing.seconds for entry in entries), default=0.0)
@@ -350,8 +351,9 @@ def _print_place(screen: BriefScreen, results: Results, place: RunPlace) -> None
     if place.folder is not None:
         report = place.folder / REPORT
         path = typed_path(report if report.is_file() else place.folder)
-    if facts or path:
+    if is_separate and (facts or path):
         screen.put()
+    if facts or path:
         line = " · ".join(filter(None, [*facts, path]))
         screen.put(line if len(line) <= screen.room else path or line)
 
