@@ -123,7 +123,7 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
         filter(None, [exam_title(entry), score_text(entry, labels), _margin_text(metric)])
     )
     facts = [short_model(results.model)] if results.model else []
-    facts += [labels("brief.questions", n=count(entry.n))]
+    facts += [labels("brief.questions", n=_graded_text(entry, labels))]
     facts += [_chance_text(entry, labels), _human_text(entry, labels)]
     screen.facts(facts, f"{lead}      ", style=_style(entry, labels))
     screen.facts(_second_line(family, results, labels), " " * (len(exam_title(entry)) + 3))
@@ -133,6 +133,13 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
     screen.facts(_outcome_texts(entry, labels), gap="   ")
     for line in _subset_lines(entry, screen.room, labels):
         screen.facts(line.parts, line.lead, gap=", ")
+
+
+def _graded_text(entry: ResultEntry, labels: Labels) -> str:
+    """Return the number of graded questions, and of how many: ``1 of 3``."""
+    if not entry.ungraded:
+        return count(entry.n)
+    return labels("part_of_whole", part=count(entry.n), whole=count(entry.questions_with_reply))
 
 
 def _style(entry: ResultEntry, labels: Labels) -> str:
@@ -282,7 +289,7 @@ def _print_exams(screen: BriefScreen, entries: Sequence[ResultEntry], results: R
                 shots,
                 score_text(entry, labels),
                 ends,
-                count(entry.n),
+                _graded_text(entry, labels),
                 padded,
                 mark,
             ]
