@@ -50,7 +50,7 @@ def cells(line: str) -> list[str]:
 
 
 def test_markdown_has_value_interval_and_n(keju: Keju, run: str, tmp_path: Path) -> None:
-    assert keju("export", run, "-o", "r.md").code == 0
+    assert keju("export", run, "--format", "markdown", "-o", "r.md").code == 0
     text = (tmp_path / "r.md").read_text()
     assert keju("export", run, "--format", "markdown").out == text
     stored = json.loads((tmp_path / "runs" / "r" / "results.json").read_bytes())["benchmarks"][0]
@@ -129,7 +129,7 @@ def test_what_has_no_place_on_the_hub(keju: Keju, run: str) -> None:
 
 
 def test_texts_go_with_tables_alone(keju: Keju, run: str) -> None:
-    assert "holds no texts" in keju("export", run, "-o", "r.md", "--full-text").err
+    assert "holds no texts" in keju("export", run, "--format", "latex", "--full-text").err
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_mean_with_two_names_is_shown_once(
     stored = json.loads((tmp_path / "runs" / name / "results.json").read_bytes())
     metrics = stored["benchmarks"][0]["metrics"]
     assert metrics[other_mean]["value"] == metrics["macro_accuracy"]["value"]
-    assert keju("export", name, "-o", "r.md").code == 0
+    assert keju("export", name, "--format", "markdown", "-o", "r.md").code == 0
     table = re.findall(r"^\|.*\|$", (tmp_path / "r.md").read_text(), re.MULTILINE)
     assert sum("mean of the 14" in line or "mean over sub" in line for line in table) == 1
     assert keju("report", name, "-o", "r.html").code == 0

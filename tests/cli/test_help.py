@@ -168,7 +168,7 @@ def test_lines_break_where_each_language_may_be_broken(
         ("list protocols ./quiz", "write --benchmark ./quiz;"),
         ("show bbh snarks", "write --subset snarks;"),
         ("data pull bbh modelscope", "write --from modelscope;"),
-        ("export a b", "'b' is too many: 'keju export' takes one RUN at a time;"),
+        ("judge a b", "'b' is too many: 'keju judge' takes one RUN at a time;"),
         ("stats bbh ceval", "'ceval' is too many: 'keju stats' takes one NAME at a time;"),
         ("audit a b", "'b' is too many: 'keju audit' takes one RUN at a time;"),
         ("doctor now", "'now' belongs to no option; see"),

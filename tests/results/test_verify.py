@@ -32,6 +32,7 @@ SETS = {
     "gsm8k/zeroeval-gpt-4o-mini-2024-07-18",
     "humaneval/qwen2.5-coder-1.5b-base",
     "ifeval/gpt-4",
+    "math_500/qwen2.5-math",
     "mbpp_plus/qwen2.5-coder-1.5b-base",
     "mmlu_pro/Meta-Llama-3_1-8B-Instruct",
     "mmlu_pro/Mistral-7B-v0.1",
@@ -67,6 +68,7 @@ FIGURES = {
         "seed 12345, l2 correct": 5323,
     },
     "bixbench/v1.0_gpt-4o_mcq-refusal-False": {"correct": 95, "rows": 296},
+    "math_500/qwen2.5-math": {"correct": 351, "replies with another verdict": 0},
     "gsm8k/openai-6b_finetuning": {
         "flexible-extract correct": 286,
         "rows with another verdict": 0,

@@ -136,6 +136,8 @@ def test_verify_all_real_data(
         "ceval": 13948,
         "bixbench": 258,
         "gsm8k": 8792,
+        "math_500": 500,
+        "aime": 60,
         "ifeval": 541,
         "humaneval": 164,
         "mbpp_plus": 399,

@@ -77,6 +77,8 @@ class Protocol:
     """The metric that the publication reports."""
     decode: Decode = "generate"
     form: Form = "chat"
+    repeats: int = 1
+    """How many times each question is asked, if the user does not say so."""
     temperature: float | None = None
     """As published; None where Keju's default of 0 holds."""
     max_tokens: int | None = None
@@ -291,6 +293,11 @@ class Exam:
         """Read and score one reply. Exams with open answers extend this."""
         return grade(reply, sample, reader)
 
+    def repeat_hints(self, repeats: int) -> Sequence[Notice]:
+        """Return notices to show before the first request, if each question is asked `repeats`
+        times."""
+        return ()
+
     def chance(self, sample: Sample) -> float | None:
         """The expected score of a blind guess, where that is defined."""
         return 1 / len(sample.choices) if sample.choices else None
@@ -406,8 +413,6 @@ class Benchmark:
     protocol."""
     alias_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The settings of an alias that names a part of the exam; settings of the user replace them."""
-    repeats: int = 1
-    """How many times each question is asked, unless the user says so."""
     questions: Callable[[Setup], Iterable[Any] | Questions] | None = None
     """Makes the questions: any number of `keju.Question` or `keju.Sample`."""
     examples: Callable[[Setup], Iterable[Any] | Mapping[str, str]] | None = None

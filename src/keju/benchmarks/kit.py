@@ -361,7 +361,7 @@ def read_text_field(row: Mapping[str, Any], names: Sequence[str], where: object)
     for name in names:
         value = row.get(name)
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            if text := str(value).strip("\n"):
+            if (text := str(value)).strip():
                 return text
             raise DataError("kit_empty_field", where=where, name=name)
     raise DataError("kit_no_field", where=where, names=list(names), columns=list(row))

@@ -88,7 +88,8 @@ def is_program(text: str) -> bool:
 
 def defines(text: str, sample: Sample) -> bool:
     """Whether a text has a line that defines the function of the question."""
-    name = sample.metadata.get(ENTRY_POINT, "")
+    metadata = sample.metadata
+    name = metadata.get(ENTRY_POINT) or metadata.get("fields", {}).get(ENTRY_POINT, "")
     pattern = rf"^(?:async )?(?:def|class) {re.escape(name)}\b|^{re.escape(name)}\s*="  # `def f(`
     return re.search(pattern, text, re.MULTILINE) is not None
 

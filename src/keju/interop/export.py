@@ -157,7 +157,7 @@ def _write_rows(
         with whole_file(target) as stream:
             rows = write(table, stream)
     else:
-        with _standard_output() as stream:
+        with standard_output() as stream:
             rows = write(table, stream)
     return _make_export(run, {"rows": rows, "columns": list(table.columns)}, notices)
 
@@ -165,18 +165,18 @@ def _write_rows(
 def _write_csv(table: SamplesTable, stream: BinaryIO) -> int:
     """Write a CSV file (RFC 4180: UTF-8, CRLF, minimal quotes); return the number of rows.
 
-    A list is written as JSON. A missing value is an empty cell. `_escape_formula` protects
+    A list is written as JSON. A missing value is an empty cell. `escape_formula` protects
     spreadsheets.
     """
     writer = csv.writer(codecs.getwriter("utf-8")(stream))
     writer.writerow(table.columns)
     count = 0
     for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
-        writer.writerow(_escape_formula(cell) for cell in row.values())
+        writer.writerow(escape_formula(cell) for cell in row.values())
     return count
 
 
-def _escape_formula(cell: Cell) -> Cell:
+def escape_formula(cell: Cell) -> Cell:
     """Return a cell that a spreadsheet does not execute: a formula gets an apostrophe in front.
 
     ``=HYPERLINK(…)`` becomes ``'=HYPERLINK(…)``; a number such as ``-5`` is not changed.
@@ -203,7 +203,7 @@ def _write_parquet(table: SamplesTable, path: Path) -> int:
 
 
 @contextmanager
-def _standard_output() -> Iterator[BinaryIO]:
+def standard_output() -> Iterator[BinaryIO]:
     """Yield standard output for bytes. A terminal gets no characters that could control it."""
     sys.stdout.flush()
     if not sys.stdout.isatty():
@@ -239,7 +239,7 @@ def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) 
         with whole_file(target) as stream:
             stream.write(text.encode("utf-8", "replace"))
     else:
-        with _standard_output() as stream:
+        with standard_output() as stream:
             stream.write(text.encode("utf-8", "replace"))
     return ExportedFile({"rows": len(results.benchmarks)}, notices)
 
@@ -275,7 +275,7 @@ def _submit(
     if target is not None:
         write_json(target, submission.document)
     else:
-        with _standard_output() as stream:
+        with standard_output() as stream:
             document = msgspec.json.encode(submission.document)
             stream.write(msgspec.json.format(document, indent=2) + b"\n")
     facts: dict[str, Any] = {

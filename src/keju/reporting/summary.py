@@ -8,12 +8,14 @@ from typing import NamedTuple, TextIO
 
 from keju.errors import KejuError
 from keju.files import typed_path
+from keju.messages.wrapping import cells
 from keju.reporting import arm_summary, curve_summary
 from keju.reporting import format as fmt
 from keju.reporting.brief import (
     BriefColumn,
     BriefScreen,
     LabelledCommand,
+    pack_parts,
     short_model,
     short_subsets,
 )
@@ -21,6 +23,7 @@ from keju.reporting.format import Labels, compact, count, interval, money, perce
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
 from keju.reporting.titles import title_of
 from keju.reporting.warning_lines import SHOWN, WarningLine, print_warnings, warning_line
+from keju.results.modes import counterpart
 from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
 from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 from keju.types import ALL_OUTCOMES
@@ -80,7 +83,8 @@ def render_summary(
     if is_next_shown:
         _print_place(screen, results, place)
         following = [*_next_steps(screen.labels, results, place), *steps]
-        screen.next_steps(following, most_lines=2 if len(exams) == 1 else 1)
+        is_table = len(exams) > 1 and not results.comparisons
+        screen.next_steps(following, most_lines=1 if is_table else 2)
     screen.flush()
 
 
@@ -128,7 +132,7 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
         return
     screen.put()
     screen.facts(_outcome_texts(entry, labels), gap="   ")
-    for line in _subset_lines(entry, labels):
+    for line in _subset_lines(entry, screen.room, labels):
         screen.facts(line.parts, line.lead, gap=", ")
 
 
@@ -227,7 +231,7 @@ class _SubsetLine(NamedTuple):
     parts: list[str]
 
 
-def _subset_lines(entry: ResultEntry, labels: Labels) -> Iterator[_SubsetLine]:
+def _subset_lines(entry: ResultEntry, room: int, labels: Labels) -> Iterator[_SubsetLine]:
     """Yield the best and the worst subsets, or all if there are few."""
     rows = [row for row in fmt.answered_rows(entry.subsets) if row.accuracy is not None]
     if len(rows) < 2:
@@ -240,7 +244,10 @@ def _subset_lines(entry: ResultEntry, labels: Labels) -> Iterator[_SubsetLine]:
     ranked = sorted(rows, key=lambda row: -(row.accuracy or 0.0))
     if len(rows) <= ALL_SUBSETS:
         texts = [_subset_text(row, titles, labels) for row in ranked]
-        yield _SubsetLine(labels("brief.subsets") + "  ", texts)
+        lead = labels("brief.subsets") + "  "
+        lines = pack_parts(texts, room - cells(lead), ", ")
+        for number, line in enumerate(lines[:2]):
+            yield _SubsetLine(" " * cells(lead) if number else lead, [line])
         return
     leads = [labels("brief.best"), labels("brief.worst")]
     length = max(map(len, leads)) + 2
@@ -298,7 +305,7 @@ def _warnings(labels: Labels, results: Results, place: RunPlace) -> Iterator[War
     """Yield the warnings of all exams as lines."""
     entries = results.benchmarks
     has_several = len(fmt.families(results)) > 1
-    if results.stopped or results.complete is False:
+    if results.complete is False and not results.stopped:  # the error says why a run stopped
         text = fmt.describe_incomplete(results, labels)
         yield WarningLine(text[:1].upper() + text[1:], "", float("inf"))
     for entry in entries:
@@ -361,6 +368,9 @@ def _next_steps(labels: Labels, results: Results, place: RunPlace) -> Iterator[L
     if previous is not None:
         command = f"keju compare {command_name(previous.folder)} {name}"
         yield LabelledCommand(labels("brief.next.compare"), command)
+    if (pair := counterpart(Run(place.folder))) is not None:
+        runs = " ".join(command_name(run.folder) for run in (pair.direct, pair.reasoned))
+        yield LabelledCommand(labels("brief.next.modes"), f"keju modes {runs}")
     if not results.curves:
         yield LabelledCommand(labels("brief.next.show"), f"keju show {name}")
         yield LabelledCommand(labels("brief.next.table"), f"keju export {name} --table latex")

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from keju.errors import Notice
 from keju.messages import Language
 from keju.reporting import format as fmt
 from keju.reporting.format import Labels, count, interval, share
+from keju.reporting.warning_lines import warning_line
 from keju.results.schema import NO_GOLD, ResultEntry, Results
 
 
@@ -61,16 +63,35 @@ def _title(entry: ResultEntry, results: Results, labels: Labels) -> str:
 def _notes(entry: ResultEntry, results: Results, labels: Labels) -> list[str]:
     """Return the notes that must accompany the numbers."""
     headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
-    notes = [headline.note] if headline.figure else [headline.title, headline.note]
+    notes = [] if headline.figure else [headline.title]
+    if entry.grader and headline.figure:
+        bounds = fmt.display_metrics(entry, labels)[0].metric.bounds
+        notes.append(labels("paper.exact", best=fmt.percent(bounds[1])) if bounds else "")
+    elif not _names_command(headline.note):
+        notes.append(headline.note)
     ended = fmt.describe_incomplete(results, labels)
-    return [text for text in (*notes, ended, *labels.warnings(entry)) if text]
+    pairs = zip(entry.notices, labels.warnings(entry), strict=False)
+    warnings = [without_command(notice, labels, sentence) for notice, sentence in pairs]
+    warnings += labels.warnings(entry)[len(entry.notices) :]
+    return [text for text in (*notes, ended, *warnings) if text]
+
+
+def without_command(notice: Notice, labels: Labels, sentence: str = "") -> str:
+    """Return a warning without the command that shows more: for tables that others read."""
+    text = sentence or notice.text(labels.language)
+    return warning_line(notice, "", labels).text if _names_command(text) else text
+
+
+def _names_command(text: str) -> bool:
+    return "keju " in text
 
 
 # The characters that Markdown or HTML would interpret.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$^-])")
 
 
-def _markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Return a text as Markdown shows it unchanged, on one line."""
     text = fmt.printable(text, one_line=True).replace("&", "&amp;").replace("<", "&lt;")
     return _MARKDOWN.sub(r"\\\1", text).replace(">", "&gt;")
 
@@ -81,16 +102,19 @@ def markdown(results: Results, language: Language = "en") -> str:
     titles = [labels(key) for key in ("metric", "value", "interval", "n")]
     lines: list[str] = []
     for entry in results.benchmarks:
-        lines += [f"### {_markdown(_title(entry, results, labels))}", ""]
+        lines += [f"### {escape_markdown(_title(entry, results, labels))}", ""]
         if parts := _rows(entry, labels):
-            lines += ["| " + " | ".join(map(_markdown, titles)) + " |", "|---|---:|---:|---:|"]
+            lines += [
+                "| " + " | ".join(map(escape_markdown, titles)) + " |",
+                "|---|---:|---:|---:|",
+            ]
         for row in (row for part in parts for row in part):
-            cells = row.cells(_markdown)
+            cells = row.cells(escape_markdown)
             cells = [f"**{cell}**" for cell in cells] if row.strong else cells
             lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
         for text in _notes(entry, results, labels):
-            lines += [f"> {_markdown(text)}", ""]
+            lines += [f"> {escape_markdown(text)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -123,7 +147,8 @@ _LATEX = {
 """The characters that LaTeX would interpret: ``--`` would be a dash, ``[`` an optional argument."""
 
 
-def _latex(text: str) -> str:
+def escape_latex(text: str) -> str:
+    """Return a text as LaTeX prints it unchanged."""
     return "".join(_LATEX.get(char, char) for char in fmt.printable(text, one_line=True))
 
 
@@ -132,11 +157,11 @@ def _render_tabular(
 ) -> Iterator[str]:
     """Yield the lines of a table; a rule separates its parts."""
     yield from (r"\begin{tabular}{lrrr}", r"\toprule")
-    yield " & ".join(map(_latex, titles)) + r" \\"
+    yield " & ".join(map(escape_latex, titles)) + r" \\"
     for part in parts:
         yield r"\midrule"
         for row in part:
-            cells = row.cells(_latex)
+            cells = row.cells(escape_latex)
             cells = [rf"\textbf{{{cell}}}" for cell in cells] if row.strong else cells
             yield " & ".join(cells) + r" \\"
     yield from (r"\bottomrule", r"\end{tabular}")
@@ -148,9 +173,9 @@ def latex(results: Results, language: Language = "en") -> str:
     titles = [labels(key) for key in ("metric", "value", "interval", "n")]
     lines = [r"% \usepackage{booktabs}, \usepackage{textcomp}, \usepackage[T1]{fontenc}"]
     for entry in results.benchmarks:
-        notes = [rf"\par {_latex(text)}" for text in _notes(entry, results, labels)]
+        notes = [rf"\par {escape_latex(text)}" for text in _notes(entry, results, labels)]
         lines += ["", r"\begin{table}", r"\centering"]
-        lines.append(rf"\caption{{{_latex(_title(entry, results, labels))}}}")
+        lines.append(rf"\caption{{{escape_latex(_title(entry, results, labels))}}}")
         if parts := _rows(entry, labels):
             lines += _render_tabular(titles, parts)
         if notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -66,7 +67,7 @@ class PredictionsPart(NamedTuple):
     several: bool
     """Whether several readers were requested."""
     replies: Callable[[Container[int]], Iterator[tuple[int, Reply]]]
-    """Reads the file again and returns the replies to some of the questions."""
+    """Reads the file again and returns the first reply to each of some questions."""
 
 
 def read_predictions(
@@ -101,17 +102,30 @@ def read_predictions(
     golden = registry.get(dataset).golden
     letter = golden.letter if golden is not None else ""
     located = Predictions(exam, predictions, letter)
-    rows = array("I", sorted(place for place, _, _ in located))
-    if not rows:
+    places, epochs = array("I"), 1
+    for place, row, _ in located:
+        places.append(place)
+        epochs = max(epochs, epoch_of(row) + 1)
+    if not places:
         raise DataError("score_no_rows", file=predictions)
+    rows = array("I", (place for place, _ in groupby(sorted(places))))
     part = restrict(exam, rows)
     readers = readers or args.reader
     several = bool(readers and len(readers) > 1)
     job_readers = choose_readers(part, readers)[: 1 if detailed else None]
     job = ExamScores(
-        part, Sampling(), job_readers, model="", filters=args.filters, detailed=detailed
+        part,
+        Sampling(),
+        job_readers,
+        model="",
+        epochs=epochs,
+        filters=args.filters,
+        detailed=detailed,
     )
-    golds = GoldScorer(part, job.readers)
+    golds = GoldScorer(part, job.readers, epochs)
+
+    def unit_of(place: int, row: Mapping[str, Any]) -> int:
+        return bisect_left(rows, place) * epochs + epoch_of(row)
 
     def question_of(place: int, row: Mapping[str, Any]) -> tuple[Sample, Gold]:
         counts = gold or ("recorded" if exam.carries_gold(row) else "current")
@@ -130,7 +144,7 @@ def read_predictions(
     for (place, row, where), graded in map_on_all_cores(
         grade_row, located, lambda located_row: located_row[:2]
     ):
-        unit = bisect_left(rows, place)
+        unit = unit_of(place, row)
         try:
             sample, counts = question_of(place, row)
         except DataError as error:
@@ -148,10 +162,11 @@ def read_predictions(
             on_row(unit, part.samples[unit], readings)
     job.meter = UsageMeter()  # No model was asked.
 
-    def replies(units: Container[int]) -> Iterator[tuple[int, Reply]]:
+    def replies(positions: Container[int]) -> Iterator[tuple[int, Reply]]:
         for place, row, _ in located:
-            if (unit := bisect_left(rows, place)) in units:
-                yield unit, recorded_reply(row, letter)
+            position = bisect_left(rows, place)
+            if position in positions and not epoch_of(row):
+                yield position, recorded_reply(row, letter)
 
     return PredictionsPart(
         job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies
@@ -179,14 +194,17 @@ def _run_programs(
 class GoldScorer:
     """Scores every prediction with both gold answers if a row has its own."""
 
-    def __init__(self, exam: Exam, readers: Sequence[Reader]) -> None:
+    def __init__(self, exam: Exam, readers: Sequence[Reader], epochs: int = 1) -> None:
         self._exam = exam
+        self._epochs = epochs
         self._readers = readers
         self._used: set[Gold] = set()
         self._differences = 0
         self.targets: dict[int, str] = {}
-        """The gold answers that counted, by unit, if they differ from the exam's gold answers."""
-        self._tallies = {gold: [Tally(len(exam.samples)) for _ in readers] for gold in GOLDS}
+        """The gold answers that counted, by sample, if they differ from the exam's gold answers."""
+        self._tallies = {
+            gold: [Tally(len(exam.samples), epochs) for _ in readers] for gold in GOLDS
+        }
 
     def add(
         self,
@@ -200,13 +218,14 @@ class GoldScorer:
         """Add one prediction; `counts` is the requested gold."""
         carried = recorded_gold(row)[1] is not None
         self._used.add(counts if carried else "current")
-        if sample.target != self._exam.samples[unit].target:
-            self.targets[unit] = sample.target
+        index = unit // self._epochs
+        exam_sample = self._exam.samples[index]
+        if sample.target != exam_sample.target:
+            self.targets[index] = sample.target
         targets = set()
         for gold in GOLDS:
             graded_sample, gold_readings = sample, readings
             if carried:
-                exam_sample = self._exam.samples[unit]
                 try:
                     graded_sample = self._exam.as_recorded(
                         exam_sample, row, gold=gold == "recorded"
@@ -266,6 +285,8 @@ class Predictions:
 
     def __iter__(self) -> Iterator[Prediction]:
         has_row = bytearray(len(self._exam.samples))
+        repeats: set[tuple[int, int]] = set()
+        """The rows of epochs after the first."""
         for number, row in self._held or read_rows(self._path):
             where = FileLine(self._path, number)
             place = self._find_place(row, where)
@@ -274,10 +295,16 @@ class Predictions:
             has_output = "output" in row and isinstance(row["output"], str | None)
             if not has_output and self._letter not in row:
                 raise DataError("score_row_no_output", where=where)
-            if has_row[place]:
+            if not is_epoch(row.get("epoch", 0)):
+                raise DataError("score_row_epoch", where=where, epoch=row["epoch"])
+            epoch = epoch_of(row)
+            if (place, epoch) in repeats if epoch else has_row[place]:
                 sample_id = self._exam.samples[place].id
                 raise DataError("score_row_again", where=where, id=sample_id)
-            has_row[place] = 1
+            if epoch:
+                repeats.add((place, epoch))
+            else:
+                has_row[place] = 1
             yield Prediction(place, row, where)
 
     def _find_place(self, row: Mapping[str, Any], where: FileLine) -> int:
@@ -295,6 +322,20 @@ class Predictions:
             values = {"where": where, "exam": self._exam.benchmark, "id": sample_id}
             raise DataError("score_row_unknown", **values)
         return place
+
+
+MOST_EPOCHS = 10_000
+
+
+def is_epoch(value: Any) -> bool:
+    """Whether a value is the number of a repeat, from 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_EPOCHS
+
+
+def epoch_of(row: Mapping[str, Any]) -> int:
+    """Return the number of the repeat that a row holds; 0 if it names none."""
+    epoch: int = row.get("epoch", 0)
+    return epoch
 
 
 def recorded_reply(row: Mapping[str, Any], letter: str) -> Reply:

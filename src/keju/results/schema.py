@@ -316,6 +316,14 @@ class ResultEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
             warnings=self.warnings + tuple(notice.text() for notice in new_notices),
         )
 
+    def with_first_notice(self, notice: Notice) -> ResultEntry:
+        """Return this entry with a notice before all others."""
+        return msgspec.structs.replace(
+            self,
+            notices=(notice, *self.notices),
+            warnings=(notice.text(), *self.warnings),
+        )
+
     def told_of(self, run: str, *, is_file: bool = False, alone: bool = True) -> ResultEntry:
         """Return this entry with the name of its run in the commands that its notices suggest.
 

@@ -60,6 +60,7 @@ from keju.stats.intervals import FEW_CLUSTERS, quantile
 from keju.types import UNGRADED, Fault, Outcome
 
 if TYPE_CHECKING:
+    from keju.answers.reader import Reader
     from keju.benchmarks.base import Exam, Subset
     from keju.judges import GradingStage
     from keju.scores.tally import Tally
@@ -206,9 +207,12 @@ def entries_of(
         entry = entry.with_notices(_sampling_notices(job, entry))
         entry = entry.with_notices(_run_notices(job, declared))
         entry = entry.with_notices(faults)
-        entries.append(entry if stage is None else _with_judgement(entry, job, place, stage))
+        entry = entry if stage is None else _with_judgement(entry, job, place, stage)
+        entries.append(entry.with_notices(_model_rule_notices(entry, reader)))
     for place in range(1, len(entries)):
         entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
+    if no_answer_notice := _no_right_answer_notice(job):
+        entries[0] = entries[0].with_first_notice(no_answer_notice)
     is_pair = len(entries) == 2 and entries[1].reader == job.exam.beside
     return [_with_secondary(*entries)] if secondary_as_metric and is_pair else entries
 
@@ -267,7 +271,7 @@ def _with_errors(entry: ResultEntry, job: ExamScores) -> ResultEntry:
 
 def _sampling_notices(job: ExamScores, entry: ResultEntry) -> Iterator[Notice]:
     """Yield notices about repeats without randomness and about labels with little probability."""
-    if job.sampling.temperature == 0 and job.epochs > 1:
+    if job.sampling.temperature == 0 and job.epochs > 1 and job.model:
         yield Notice("repeats_at_temperature_0")
     reply_count = entry.questions_with_reply * job.epochs
     if reply_count and sum(job.unlabelled_mass) > MUCH_OUTSIDE * reply_count:
@@ -308,6 +312,30 @@ def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
     for fault in faults:
         examples.setdefault(fault.kind, fault.message)
     return examples
+
+
+def _model_rule_notices(entry: ResultEntry, reader: Reader) -> Iterator[Notice]:
+    """Yield a notice if the published rule asks a model, and no judge graded the answers."""
+    if reader.is_model_rule and not entry.judge:
+        yield Notice("equality_by_rule", {"reader": reader.name})
+
+
+def _no_right_answer_notice(job: ExamScores) -> Notice | None:
+    """Return a notice if the headline's reader finds no right answer and another one does.
+
+    Then replies have another form than the reader expects: the score says nothing about the model.
+    """
+    rights = [sum(value > 0 for value in tally.values) for tally in job.tallies]
+    if not rights or rights[0] or not any(rights):
+        return None
+    place = max(range(len(rights)), key=rights.__getitem__)
+    values = {
+        "reader": job.readers[0].name,
+        "other": job.readers[place].name,
+        "right": rights[place],
+        "whole": job.tallies[0].done,
+    }
+    return Notice("reader_finds_nothing", values)
 
 
 def _reader_difference_notices(job: ExamScores, place: int) -> Iterator[Notice]:

@@ -27,7 +27,7 @@ from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.config.arms import SandboxSettings
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
-from keju.results.predictions import Predictions, recorded_reply
+from keju.results.predictions import Predictions, epoch_of, recorded_reply
 from keju.results.schema import SubsetRow
 from keju.results.summarise import entries_of
 from keju.scores.exam_scores import ExamScores
@@ -162,7 +162,8 @@ def _grade_rows(
     )
     names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
-    job = ExamScores(exam, Sampling(), readers, model="")
+    epochs = 1 + max((epoch_of(row) for row in recorded_rows), default=0)
+    job = ExamScores(exam, Sampling(), readers, model="", epochs=epochs)
     rows: list[GradedRow] = []
     undecided: dict[int, Sequence[Reading]] = {}
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
@@ -171,9 +172,10 @@ def _grade_rows(
         reply = recorded_reply(row, check.letter)
         graded = recorded_sample if check.recorded_gold else sample
         by_reader = {reader.name: exam.grade(reply, graded, reader) for reader in readers}
-        job.enter_readings(index, reply, (), tuple(by_reader.values()))
+        unit = index * epochs + epoch_of(row)
+        job.enter_readings(unit, reply, (), tuple(by_reader.values()))
         rows.append(GradedRow(row, sample, recorded_sample, by_reader))
-        undecided[index] = tuple(by_reader.values())
+        undecided[unit] = tuple(by_reader.values())
     if exam.programs is not None:
         rows = _run_programs(job, rows, undecided)
     entry = entries_of(job)[0]

@@ -504,6 +504,8 @@ def make_storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
         mode="json", exclude_defaults=True
     )
     settings_dump["seed"] = config.seed
+    if "repeats" in config.model_fields_set:  # 1 is not the default of every protocol
+        settings_dump["repeats"] = config.repeats
     for name in COMMANDS:
         settings_dump.pop(name, None)
     for settings in (settings_dump, settings_dump.get("judge") or {}):

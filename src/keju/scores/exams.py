@@ -52,6 +52,8 @@ def make_scores_of(
             continue
         _refuse_exam(config, exam, args, sampling)
         readers = choose_readers(exam, args.reader or config.reader)
+        repeats = repeats_of(config, exam)
+        exam.hints = (*exam.hints, *exam.repeat_hints(repeats))
         for arm in config.arms or (None,):
             acts = arm is not None and arm.acts
             if acts:
@@ -62,7 +64,7 @@ def make_scores_of(
                     sampling,
                     readers,
                     model=model_name(config),
-                    epochs=config.repeats,
+                    epochs=repeats,
                     filters=args.filters,
                     detailed=detailed,
                     arm=arm.name if arm is not None else exam.arm,
@@ -74,6 +76,11 @@ def make_scores_of(
     if not scores:
         raise ConfigError("shard_empty", shard=config.shard)
     return scores
+
+
+def repeats_of(config: TaskConfig, exam: Exam) -> int:
+    """Return how many times each question is asked: the user's number, else the protocol's."""
+    return config.repeats if "repeats" in config.model_fields_set else exam.protocol.repeats
 
 
 def _fit_sampling(config: TaskConfig, exam: Exam, args: DatasetArgs) -> Sampling:
@@ -91,7 +98,7 @@ def _refuse_exam(config: TaskConfig, exam: Exam, args: DatasetArgs, sampling: Sa
     """Raise ConfigError if an exam cannot be asked with these settings."""
     if not exam.samples:
         raise ConfigError("no_question_selected", name=exam.benchmark)
-    if (units := len(exam.samples) * config.repeats) > MAX_UNITS:
+    if (units := len(exam.samples) * repeats_of(config, exam)) > MAX_UNITS:
         raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MAX_UNITS)
     # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
     for name in SAMPLED if sampling.decode == "labels" else ():

@@ -183,7 +183,7 @@ FILES = {
     "nme: x": "unknown key 'nme' (did you mean 'name'?)",
     "name: a b": "name: ",
     "kind: essay": "kind: ",
-    "reader: best": "reader: expected letter, robust, exact or number",
+    "reader: best": "reader: expected letter, robust, exact, number, qwen or simple-evals",
     "reader: {marker: x, regex: y}": "give either 'marker' or 'regex'",
     "reader: {regex: '('}": "not a regular expression",
     "reader: {regex: '(a)\\1'}": "cannot hold a backreference",

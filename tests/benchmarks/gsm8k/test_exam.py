@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from keju.benchmarks.base import Exam
@@ -103,6 +104,12 @@ def test_rows_without_a_final_answer_are_refused(tmp_path: Path) -> None:
         ("robust", "lm-eval", "#### 1,234", "1,234", True),
         ("robust", "lm-eval-cot", "The answer is $1,234.00.", "1,234.00", True),
         ("robust", "zeroeval", '{"reasoning": "7", "answer": "$1,234"}', "1,234", True),
+        ("robust", "zeroeval", '{"reasoning": "Answer: 7 for 8", "answer": 1234}', "1234", True),
+        ("robust", "zeroeval", '{"answer": "1000 + 234 = 1234"}', "1234", True),
+        ("robust", "zeroeval", '{"answer": "2468/2"}', "1234", True),
+        ("robust", "zeroeval", '{"answer": "20/7"}', "20/7", False),
+        ("robust", "zeroeval", '{"answer": "2:00 pm"}', "2", False),
+        ("robust", "zeroeval", '{"answer": {"red": 4, "blue": 6}}', None, False),
     ],
 )
 def test_readers(reader: str, protocol: str, text: str, value: str | None, right: bool) -> None:
@@ -173,3 +180,23 @@ def test_recorded_replies_have_the_published_accuracy(data_dir: Path, name: str)
     assert entry.reader == "zeroeval"
     accuracy = entry.metrics["accuracy"].value
     assert f"{100 * (accuracy or 0):.2f}" == golden["summary"]["Acc"]
+
+
+def test_robust_reads_labelled_replies(data_dir: Path) -> None:
+    """The labels were written twice, before anyone saw what the reader reads."""
+    labels = json.loads(Path(__file__).with_name("labels.json").read_text("utf-8"))
+    outputs: dict[str, dict[int, str]] = {}
+    for name in {label["set"] for label in labels}:
+        path = data_dir / "recorded" / "gsm8k" / f"{name}_predictions.jsonl.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            outputs[name] = {row["index"]: row["output"] for row in map(json.loads, lines)}
+    misread = []
+    for label in labels:
+        protocol = "zeroeval" if label["set"].startswith("zeroeval") else "lm-eval"
+        chosen = make_readers(protocol)["robust"]
+        sample = msgspec.structs.replace(SAMPLE, target=label["label"] or "0")
+        value = chosen.read(outputs[label["set"]][label["index"]], sample).value
+        if not (value is not None and chosen.matches(value, sample)) and value != label["label"]:
+            misread.append((label, value))
+    assert len(labels) >= 60
+    assert misread == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -39,7 +39,10 @@ from keju.benchmarks.wording import PromptMaker
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.sources.folder import DataFolder
-from keju.types import Sample
+from keju.types import Reading, Reply, Sample
+
+if TYPE_CHECKING:
+    from keju.benchmarks.programs import ProgramTests
 
 TEXT, LETTERS = "text", "letters"
 UNSETTLED = (
@@ -65,7 +68,7 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, single_file)
-    kind = exam.kind or _guess_kind(files, tables, exam)
+    kind = exam.kind or ("free" if exam.grader else _guess_kind(files, tables, exam))
     try:
         reader, readers = make_readers(exam, kind)
     except ConfigError as error:
@@ -79,7 +82,15 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         protocols=protocols,
         readers=readers,
         make=custom.make,
+        programs=_program_tests if exam.grader else None,
     )
+
+
+def _program_tests(sample: Sample) -> ProgramTests:
+    """Return the tests of a row of an exam whose answers are programs."""
+    from keju.benchmarks.custom.programs import make_tests
+
+    return make_tests(sample)
 
 
 def _guess_kind(files: DataFolder, tables: data.ExamFiles, exam: ExamFile) -> Kind:
@@ -133,6 +144,12 @@ class CustomExam(Exam):
                 if sample.index == index:
                     return sample.id
         return super().locate(row)
+
+    def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
+        """Read and score one reply. A program needs tests and not a right answer."""
+        if self.programs is not None and not sample.target:
+            sample = msgspec.structs.replace(sample, target=sample.text)
+        return super().grade(reply, sample, reader)
 
 
 def _choose_secondary_reader(reader: str, numeric: bool) -> str:
@@ -208,7 +225,7 @@ class CustomBenchmark:
 
     def _with_kind(self, kind: Kind, args: DatasetArgs) -> CustomBenchmark:
         """Return this benchmark for questions of this kind, with its readers and protocols."""
-        if args.shuffle_choices and kind == "free":
+        if args.shuffle_choices and kind in ("free", "math"):
             raise ConfigError("custom.shuffle_choices")
         if kind == self.kind:
             return self
@@ -241,6 +258,8 @@ class CustomBenchmark:
         shots = self._choose_shots(files, args, bank, names, seed)
         bank.checks.check_shots(chain.from_iterable(shots.values()), bank.samples)
         faults = tuple(bank.checks.notices())
+        if self.exam.grader:
+            self._check_test_columns(bank)
         self._refuse_templates(args, has_shots=any(shots.values()))
         protocol = self.protocols[args.protocol or TEXT]
         system, rule = args.system_prompt, self.exam.reader
@@ -263,12 +282,15 @@ class CustomBenchmark:
             hints=(
                 *reading_notices(self.name, self.exam, bank),
                 *_repeat_notices(self.name, bank),
-                *_mixed_answer_notices(self.name, protocol.reader, parts),
+                *_mixed_answer_notices(
+                    self.name, protocol.reader, () if self.kind == "math" else parts
+                ),
                 *faults,
             ),
             warnings=faults,
             settings={
                 "kind": self.kind,
+                **({"grader": self.exam.grader} if self.exam.grader else {}),
                 "language": self.exam.language,
                 "reader": rule.model_dump() if isinstance(rule, ReaderRule) else rule,
                 "few_shot_random": args.few_shot_random,
@@ -278,6 +300,13 @@ class CustomBenchmark:
             }
             | ({"system_prompt": system} if system else {}),
         )
+
+    def _check_test_columns(self, bank: data.QuestionBank) -> None:
+        """Raise DataError if a row lacks the tests of its program."""
+        for part in bank.parts.values():
+            for column in ("tests", "entry_point"):
+                if column not in part.columns:
+                    raise DataError("custom.no_test_column", name=self.name, column=column)
 
     def _refuse_templates(self, args: DatasetArgs, *, has_shots: bool) -> None:
         """Raise ConfigError for templates without effect."""
@@ -306,7 +335,9 @@ class CustomBenchmark:
         templates_by_kind: dict[str, dict[str, Any]] = {}
         by_kind: dict[Kind, list[str]] = {}
         for name in names:
-            by_kind.setdefault("choice" if bank.parts[name].choices else "free", []).append(name)
+            free_kind: Kind = "math" if self.kind == "math" else "free"
+            kind_of_part = "choice" if bank.parts[name].choices else free_kind
+            by_kind.setdefault(kind_of_part, []).append(name)
         for kind, kind_names in by_kind.items():
             templates = choose_templates(
                 self.exam,
@@ -339,24 +370,14 @@ class CustomBenchmark:
             count = self.exam.few_shot
         if count and file is None:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
-        pool: list[Sample] = []
-        if file and count != 0:
-            template_columns = columns_in_templates(self.exam, args)
-            pool = data.read_shots(files, file, self.exam, template_columns)
-            if self.kind != "mixed" and {bool(shot.choices) for shot in pool} - {
-                self.kind == "choice"
-            }:
-                raise DataError("custom.shot_kind", where=self.folder / file)
+        pool = self._read_pool(files, args) if count != 0 else []
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
-        shots: dict[str, list[Sample]] = {}
+        shots: dict[str, list[Sample]] = {name: [] for name in subsets}
         for has_options in (True, False):
             kind_subsets = [n for n in subsets if bool(bank.parts[n].choices) == has_options]
             kind_pool = [shot for shot in pool if bool(shot.choices) == has_options]
-            if not kind_subsets:
-                continue
-            if not kind_pool:
-                shots |= {name: [] for name in kind_subsets}
+            if not kind_subsets or not kind_pool:
                 continue
             chosen = choose_shots(
                 self.name,
@@ -370,7 +391,18 @@ class CustomBenchmark:
                 name: [msgspec.structs.replace(shot, subset=name) for shot in subset_shots]
                 for name, subset_shots in chosen.items()
             }
-        return {name: shots[name] for name in subsets}
+        return shots
+
+    def _read_pool(self, files: DataFolder, args: DatasetArgs) -> list[Sample]:
+        """Return all worked examples; DataError if they are of another kind than the questions."""
+        file = self.tables.shots
+        if not file:
+            return []
+        pool = data.read_shots(files, file, self.exam, columns_in_templates(self.exam, args))
+        have_options = {bool(shot.choices) for shot in pool}
+        if self.kind != "mixed" and have_options - {self.kind == "choice"}:
+            raise DataError("custom.shot_kind", where=self.folder / file)
+        return pool
 
 
 def _with_subset(shot: Sample, subsets: Sequence[str]) -> Sample:

@@ -28,9 +28,9 @@ from keju.config.strict import document, explain_error
 from keju.errors import ConfigError, DataError, TranslatableText, near_hint
 from keju.types import Sample
 
-Kind = Literal["choice", "free", "mixed"]
+Kind = Literal["choice", "free", "mixed", "math"]
 Language = Literal["en", "zh"]
-ReaderName = Literal["letter", "robust", "exact", "number"]
+ReaderName = Literal["letter", "robust", "exact", "number", "qwen", "simple-evals"]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -62,8 +62,8 @@ class ExamFile(BaseModel):
     title: str = ""
     about: str = ""
     kind: Kind | None = None
-    """Options with letters, answers in the model's own words, or both; by default the rows decide.
-    """
+    """Options with letters, answers in the model's own words, both (``mixed``), or mathematical
+    answers (``math``). By default the rows decide between the first three."""
     questions: list[str] | None = Field(default=None, min_length=1)
     """The files of questions; all of the folder's by default."""
     columns: dict[Text, Text] | None = None
@@ -83,8 +83,12 @@ class ExamFile(BaseModel):
     few_shot_template: Text | None = None
     """The whole prompt with worked examples, ``{examples}``."""
     system_prompt: str | None = None
+    grader: Literal["python"] | None = None
+    """``python`` runs each answer as a program against the columns ``tests`` and ``entry_point``.
+    """
     reader: ReaderName | ReaderRule | None = None
-    """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts."""
+    """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts;
+    ``robust``, ``qwen``, ``simple-evals`` of mathematical answers."""
     language: Language = "en"
     """Language of the prompts that Keju words itself."""
     max_tokens: PositiveInt | None = None
@@ -166,22 +170,36 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
         "letters": "Answer with one of {letters} and nothing else.",
         "robust": "Think it through, then end with a line 'ANSWER: ' followed by the answer alone.",
         "exact": "Reply with the answer and nothing else.",
+        "boxed": "Please reason step by step, and put your final answer within \\boxed{}.",
+        "simple-evals": "Think it through, then end with a line 'Answer: ' followed by the answer "
+        "alone.",
         "marker": "Think it through, then end with a line '<marker>' followed by the answer alone.",
         "marker_letter": "Think it through, then end with a line '<marker>' followed by one of "
         "{letters}.",
         "regex": "",
+        "python": "Write a Python program that defines `{entry_point}`, in one code block.",
     },
     "zh": {
         "letter": "请先思考，最后一行写“答案：X”，X 是 {letters} 之一。",
         "letters": "请只回答 {letters} 中的一个字母。",
         "robust": "请先思考，最后一行写“答案：”，后面只写答案。",
         "exact": "请只写答案。",
+        "boxed": "请逐步推理，并把最终答案写在 \\boxed{} 中。",
+        "simple-evals": "请先思考，最后一行写“Answer: ”，后面只写答案。",
         "marker": "请先思考，最后一行写“<marker>”，后面只写答案。",
         "marker_letter": "请先思考，最后一行写“<marker>”，后面写 {letters} 之一。",
         "regex": "",
+        "python": "请编写定义 `{entry_point}` 的 Python 程序，放在一个代码块里。",
     },
 }
 """The request to the model, by reader; ``letters`` is for protocols that only choose a letter."""
+
+CALL_NAMES: dict[Kind, dict[str, str]] = {
+    "choice": {"robust": "letter", "marker": "marker_letter"},
+    "free": {"number": "robust"},
+    "math": {"robust": "boxed", "qwen": "boxed"},
+}
+"""The request for a reader, if it is not the one of the same name."""
 
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
 
@@ -239,6 +257,18 @@ def columns_in_templates(exam: ExamFile, args: DatasetArgs) -> frozenset[str]:
     )
 
 
+def _answer_line(exam: ExamFile, reader: str, call_name: str, *, letters: bool) -> str:
+    """Return the last line of a worked example: its answer in the form that prompts ask for."""
+    if letters or reader in ("exact", "regex"):
+        return "{answer}"
+    if call_name == "boxed":
+        return "\\boxed{{answer}}"
+    if call_name == "simple-evals":
+        return "Answer: {answer}"
+    marker = _marker_of(exam)
+    return f"{ANSWER_LINES[exam.language] if marker is None else f'{marker} '}{{answer}}"
+
+
 def choose_templates(
     exam: ExamFile,
     kind: Kind,
@@ -254,48 +284,56 @@ def choose_templates(
     `letters` means that the model only chooses a letter; `columns` are the fields that all rows
     have; `file` is the exam file.
     """
-    question_form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
-    marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
-    call_name = "robust" if reader == "number" else reader
-    if kind == "choice":
-        call_name = {"robust": "letter", "marker": "marker_letter"}.get(reader, call_name)
-    call = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name].replace(
-        "<marker>", marker or ""
-    )
-    question = (
-        args.prompt_template
-        or exam.template
-        or (f"{question_form}\n\n{call}" if call else question_form)
-    )
+    form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
+    call_name = exam.grader or CALL_NAMES[kind].get(reader, reader)
+    request = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name]
+    request = request.replace("<marker>", _marker_of(exam) or "")
+    question = args.prompt_template or exam.template or "\n\n".join(filter(None, (form, request)))
     exam_whole = None if args.prompt_template else exam.few_shot_template
     whole_template = (
         args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
     )
-    line = ANSWER_LINES[exam.language] if marker is None else f"{marker} "
-    line = ("" if letters or reader in ("exact", "regex") else line) + "{answer}"
-    shot = exam.shot_template or f"{question_form}\n\n{line}"
-    explained = shot if letters else f"{question_form}\n\n{{explanation}}\n{line}"
+    line = _answer_line(exam, reader, call_name, letters=letters)
+    shot = exam.shot_template or f"{form}\n\n{line}"
+    explained = shot if letters else f"{form}\n\n{{explanation}}\n{line}"
     templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
-    required = ["question"] + (["choices"] if kind == "choice" else [])
-    known_names = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
-    question_setting = "prompt_template" if args.prompt_template else "template"
-    whole_setting = (
-        "few_shot_prompt_template" if args.few_shot_prompt_template else "few_shot_template"
-    )
+    _check_templates(templates, exam, kind, args, columns=columns, file=file)
+    return templates
+
+
+def _marker_of(exam: ExamFile) -> str | None:
+    """Return the text before the answer that the exam's own reader looks for."""
+    return exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
+
+
+def _check_templates(
+    templates: PromptTemplates,
+    exam: ExamFile,
+    kind: Kind,
+    args: DatasetArgs,
+    *,
+    columns: Iterable[str],
+    file: Path,
+) -> None:
+    """Raise ConfigError if a template lacks a required name or has an unknown one."""
+    options = ["choices"] if kind == "choice" else []
+    required = ["question", *options]
+    known_names = {*columns, "subset", *required, *(["letters"] if options else [])}
+    user_question, user_whole = args.prompt_template, args.few_shot_prompt_template
     for setting, template, extra_names, required_names in (
-        (question_setting, question, (), required),
-        (whole_setting, whole_template, (EXAMPLES,), (*required, EXAMPLES)),
-        ("shot_template", shot, ("answer", "explanation"), ("question", "answer")),
+        ("prompt_template" if user_question else "template", templates.question, (), required),
+        (
+            "few_shot_prompt_template" if user_whole else "few_shot_template",
+            templates.whole,
+            (EXAMPLES,),
+            (*required, EXAMPLES),
+        ),
+        ("shot_template", templates.shot, ("answer", "explanation"), ("question", "answer")),
     ):
+        names = {*known_names, *extra_names}
         try:
-            check_template(
-                template,
-                known_names={*known_names, *extra_names},
-                required=required_names,
-                setting=setting,
-            )
+            check_template(template, known_names=names, required=required_names, setting=setting)
         except ConfigError as error:
             if getattr(exam, setting, None) is None:  # the user's template
                 raise
             raise ConfigError("custom.in_file", path=file, problem=error) from None
-    return templates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from keju.answers.kinds import AnswerKind, Choice, Number, Text
 from keju.answers.reader import Reader
@@ -75,30 +75,56 @@ class FreeTextReader(RobustReader):
 
 def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
-    strict, rule = MARKERS[exam.language], exam.reader
-    options = Choice()
-    readers: list[Reader]
-    if kind == "choice":
-        about = "custom.about_reader_letter"
-        letter = RobustReader(options, strict=strict, name=LETTER, about=about)
-        readers = [letter, RobustReader(options, strict=strict)]
-    else:
-        about = "custom.about_reader_number"
-        text, number = Text(), Number(anywhere=True)
-        number_reader = RobustReader(
-            _kind_by_options(kind, number), strict=strict, name="number", about=about
-        )
-        free_text = FreeTextReader(_kind_by_options(kind, text), strict=strict)
-        readers = [free_text, ExactTextReader(), number_reader]
+    if exam.grader is not None:
+        from keju.benchmarks.custom.programs import make_program_readers
+
+        return make_program_readers(exam)
+    rule = exam.reader
+    answers, readers = READERS_OF_KINDS[kind](kind, MARKERS[exam.language])
     if isinstance(rule, ReaderRule):
         if kind == "mixed":
             raise ConfigError("custom.rule_of_mixed")
-        readers.append(RuleReader(options if kind == "choice" else Text(), rule))
+        readers.append(RuleReader(answers, rule))
     by_name = {reader.name: reader for reader in readers}
     name = readers[-1].name if isinstance(rule, ReaderRule) else rule or readers[0].name
     if name not in by_name:
         raise ConfigError(f"custom.reader_of_{kind}", name=name, valid=[*by_name])
     return name, by_name
+
+
+def _choice_readers(_: Kind, strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    options, about = Choice(), "custom.about_reader_letter"
+    letter = RobustReader(options, strict=strict, name=LETTER, about=about)
+    return options, [letter, RobustReader(options, strict=strict)]
+
+
+def _text_readers(kind: Kind, strict: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    about = "custom.about_reader_number"
+    text, number = Text(), Number(anywhere=True)
+    number_reader = RobustReader(
+        _kind_by_options(kind, number), strict=strict, name="number", about=about
+    )
+    free_text = FreeTextReader(_kind_by_options(kind, text), strict=strict)
+    return text, [free_text, ExactTextReader(), number_reader]
+
+
+def _math_readers(_: Kind, __: re.Pattern[str]) -> tuple[AnswerKind, list[Reader]]:
+    from keju.answers.mathematics.kind import Mathematics, make_math_reader
+    from keju.answers.mathematics.qwen import QwenReader
+    from keju.answers.mathematics.simple_evals import SimpleEvalsReader
+
+    return Mathematics(), [make_math_reader(), QwenReader(), SimpleEvalsReader()]
+
+
+READERS_OF_KINDS: Mapping[
+    Kind, Callable[[Kind, re.Pattern[str]], tuple[AnswerKind, list[Reader]]]
+] = {
+    "choice": _choice_readers,
+    "free": _text_readers,
+    "mixed": _text_readers,
+    "math": _math_readers,
+}
+"""For each kind of exam: its kind of answers and its readers, from the marker of Keju's prompts."""
 
 
 def _kind_by_options(

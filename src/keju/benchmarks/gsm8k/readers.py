@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 
 import msgspec
 
 from keju.answers.kinds import SOLVED, Number
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.types import Answer, Sample
+from keju.types import Answer, Sample, Tier
 
 # `#### 1,234`, in the form of the worked examples of the training split.
 _SOLVED_NUMBER = re.compile(r"#### (-?[0-9.,]+)")
@@ -119,6 +120,13 @@ def first_number(text: str) -> float | None:
     return float(match[0]) if match else None
 
 
+def divide_out(fraction: str) -> str:
+    """Return a plain fraction as a whole number if it is one: ``2468/2`` is 1234."""
+    numerator, denominator = (Fraction(part.strip()) for part in fraction.split("/"))
+    quotient = numerator / denominator if denominator else None
+    return str(quotient) if quotient is not None and quotient.denominator == 1 else fraction.strip()
+
+
 class ZeroEvalReader(Reader):
     """ZeroEval: the field ``answer`` of the JSON object in the reply."""
 
@@ -134,6 +142,39 @@ class ZeroEvalReader(Reader):
         return number is not None and number == target
 
 
+# `"answer": "`, the key of a JSON object with the opening quote of its value.
+_FIELD = re.compile(r'"answer"\s*+:\s*+"?')
+# `"`, `}` or a line break: the end of the value of a field.
+_FIELD_END = re.compile(r'["}\n]')
+# `2:00 pm`, `2 p.m.`, `2 o'clock`: a time of day on the hour.
+_HOUR = re.compile(r"\s*+(\d{1,2})(?::00)?\s*+(?:[ap]\.?m\b\.?|o['’]clock)?\s*+", re.I)
+_LONGEST_FIELD = 400
+
+
+class NumberReader(RobustReader):
+    """Keju's rule for numbers. A JSON field ``answer`` counts before the reasoning around it."""
+
+    version = 100 + RobustReader.version
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        end = 0
+        for match in _FIELD.finditer(text):
+            end = match.end()
+        if not end:
+            return super().read(text, sample)
+        stop = _FIELD_END.search(text, end, end + _LONGEST_FIELD)
+        value = text[end : stop.start() if stop else end + _LONGEST_FIELD]
+        if hour := _HOUR.fullmatch(value):
+            value = hour[1]
+        elif _FRACTION.fullmatch(value):
+            return Answer(divide_out(value), "strict", rule="marker", passage=value)
+        answer = super().read(f"{ANNOUNCED} {value}", sample)
+        if answer.value is None:
+            return answer if value.strip() else super().read(text, sample)
+        tier: Tier = "strict" if stop else "tolerant"
+        return msgspec.structs.replace(answer, tier=tier, rule="marker", passage=value.strip())
+
+
 def make_readers(protocol: str) -> dict[str, Reader]:
     """Return all readers, with the marker of the worked examples of `protocol`."""
     is_solved = protocol == "lm-eval"
@@ -142,6 +183,6 @@ def make_readers(protocol: str) -> dict[str, Reader]:
         StrictMatchReader(_SOLVED_NUMBER if is_solved else _ANNOUNCED_NUMBER),
         FlexibleExtractReader(),
         ZeroEvalReader(),
-        RobustReader(Number(anywhere=True), strict=marker),
+        NumberReader(Number(anywhere=True), strict=marker),
     )
     return {reader.name: reader for reader in readers}
