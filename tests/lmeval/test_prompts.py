@@ -62,6 +62,42 @@ def test_gsm8k(
     assert first_prompts("gsm8k", protocol, data_dir, {}) == expected
 
 
+def test_ifeval(data_dir: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    rows = read_rows(data_dir / "ifeval" / "input_data.jsonl")[:COUNT]
+    splits = {"train": [{"key": row["key"], "prompt": row["prompt"]} for row in rows]}
+    expected = lm_eval_prompts("ifeval/ifeval.yaml", splits, COUNT)
+    assert first_prompts("ifeval", "lm-eval", data_dir, {}) == expected
+
+
+def test_humaneval(data_dir: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    splits = {"test": read_rows(data_dir / "humaneval" / "HumanEval.jsonl.gz")}
+    expected = lm_eval_prompts("humaneval/humaneval.yaml", splits, COUNT)
+    assert first_prompts("humaneval", "lm-eval", data_dir, {}) == expected
+
+
+def make_mbpp_row(number: int) -> dict[str, Any]:
+    """A row in the form of the hub's data set evalplus/mbppplus."""
+    name = f"add_{number}"
+    return {
+        "task_id": number,
+        "prompt": f"Write a function to add {number}, as in {{x}} + {number}.",
+        "code": f"\ndef {name}(x):\n  return x + {number} \n",
+        "source_file": "written",
+        "test_imports": [],
+        "test_list": [f"assert {name}({x}) == {x + number}" for x in range(3)],
+        "test": f"for x in range(9):\n    assert {name}(x) == x + {number}\n",
+    }
+
+
+def test_mbpp_plus(tmp_path: Path, lm_eval_prompts: LmEvalPrompts) -> None:
+    rows = [make_mbpp_row(number) for number in range(COUNT)]
+    folder = tmp_path / "mbpp_plus"
+    folder.mkdir()
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = lm_eval_prompts("mbpp/mbpp_plus.yaml", {"test": rows}, COUNT)
+    assert first_prompts("mbpp_plus", "lm-eval", tmp_path, {}) == expected
+
+
 def test_minerva_math500(data_dir: Path, lm_eval_prompts: LmEvalPrompts) -> None:
     rows = read_rows(data_dir / "math" / "MATH500.jsonl")
     documents = [

@@ -7,6 +7,7 @@ the text of one option after the label of another option. It then means that lab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keju.answers.decision import PLAIN_LEAD_INS, StatementSpan, find_correction
 from keju.answers.kinds import AnswerKind
@@ -107,6 +108,8 @@ _BARE_LABEL = lazy_pattern(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
 def remove_half_character(text: str) -> str:
     """Return a reply without the half character at its cut-off end and without its label."""
+    if not text.endswith("\ufffd"):
+        return text
     text = text.rstrip("\ufffd")
     label = _BARE_LABEL.search(text, max(0, len(text) - 12))
     return text[: label.start()] if label else text
@@ -159,29 +162,40 @@ def find_leading_answer(
     The first item of a list of options is not an answer. An answer that the reply announces
     directly after the first line takes precedence: ``C) 1600\\n\\nThe answer is D) 1650``.
     """
-    numbering = _NUMBERED.match(text)
-    begin = numbering.end() if numbering else 0
-    end = text.find("\n", begin)
-    if end < 0 and numbering and numbering[0].strip():
-        end = len(text)
-    if not kind.closed or not 0 <= end - begin <= LONGEST_LINE:
+    line = _find_first_line(text) if kind.closed else None
+    if line is None:
         return None
-    line = text[begin:end]
-    if len(line) > BARE and not LABELLED.match(line):
-        return None
-    value = None if line.startswith("```") else kind.whole(line, sample)
-    if marked and sample.choices and _is_announced_next(line, text[end:], end, marked[0]):
+    value = None if line.text.startswith("```") else kind.whole(line.text, sample)
+    if marked and sample.choices and _is_announced_next(line, text, marked[0]):
         return StatementSpan(marked[0].statement, 0, 0, True)  # `D: two`, and then `选择D: two`
-    if value is None:
-        return None
-    is_item = not (numbering and numbering[0].strip())
-    if sum(map(str.isalnum, line)) == 1:  # a label alone is one of a list only before another
-        is_item = is_item and _LABEL_ALONE.match(text, end) is not None
-    if is_item and _begins_a_list(text[end : end + 4 * LONGEST_LINE], value, kind, sample):
+    if value is None or _begins_a_list(line, text, value, kind, sample):
         return None
     statement = AnswerStatement(value)
-    is_superseded = _is_superseded(statement, text, end, marked)
-    return StatementSpan(statement, 0, end if is_superseded else 0, not is_superseded)
+    if _is_superseded(statement, text, line.end, marked):
+        return StatementSpan(statement, 0, line.end, False)
+    return StatementSpan(statement, 0, 0, True)
+
+
+class _FirstLine(NamedTuple):
+    """The first line of a longer reply, without its number."""
+
+    text: str
+    end: int
+    is_numbered: bool
+
+
+def _find_first_line(text: str) -> _FirstLine | None:
+    """Return the first line of a reply if it may be an answer alone."""
+    numbering = _NUMBERED.match(text)
+    number = numbering[0] if numbering else ""
+    is_numbered = bool(number.strip())
+    end = text.find("\n", len(number))
+    if end < 0 and is_numbered:
+        end = len(text)
+    line = text[len(number) : end]
+    if not 0 <= end - len(number) <= (LONGEST_LINE if LABELLED.match(line) else BARE):
+        return None
+    return _FirstLine(line, end, is_numbered)
 
 
 def _is_superseded(
@@ -193,29 +207,37 @@ def _is_superseded(
     return text[end : marked[0].start].strip().lower() in PLAIN_LEAD_INS
 
 
-def _is_announced_next(line: str, following_text: str, end: int, first_span: StatementSpan) -> bool:
-    """Whether the reply announces the label of a line directly after its end at `end`."""
-    label = LABELLED.match(line)
+def _is_announced_next(line: _FirstLine, text: str, first_span: StatementSpan) -> bool:
+    """Whether the reply announces the label of its first line directly after this line."""
+    label = LABELLED.match(line.text)
     if label is None or label[1] != first_span.statement.value:
         return False
-    between = following_text[: max(0, first_span.start - end)].strip()
+    between = text[line.end : first_span.start].strip()
     return len(between) <= 6 or between.lower() in PLAIN_LEAD_INS
 
 
 _LIST_APART = load_pattern("list_apart")
 
 
-def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
+def _begins_a_list(
+    first_line: _FirstLine, text: str, value: str, kind: AnswerKind, sample: Sample
+) -> bool:
     """Whether the following lines continue a list of answers that the first line begins."""
+    # a label alone is one of a list only before another
+    is_label = sum(map(str.isalnum, first_line.text)) == 1
+    if first_line.is_numbered or (is_label and not _LABEL_ALONE.match(text, first_line.end)):
+        return False
+    following_text = text[first_line.end : first_line.end + 4 * LONGEST_LINE]
     if sample.choices and _LIST_APART.match(following_text):
         return False
-    for line in [
-        candidate_line for candidate_line in following_text.split("\n") if candidate_line.strip()
-    ][:3]:
-        labelled = LABELLED.match(line) if sample.choices else None
-        if (kind.whole(line, sample) or (labelled and labelled[1]) or value) != value:
-            return True
-    return False
+    next_lines = list(filter(str.strip, following_text.split("\n")))[:3]
+    return any(_find_line_answer(line, kind, sample) not in ("", value) for line in next_lines)
+
+
+def _find_line_answer(line: str, kind: AnswerKind, sample: Sample) -> str:
+    """Return the answer that a line is, or the label of an option with which it begins."""
+    labelled = LABELLED.match(line) if sample.choices else None
+    return kind.whole(line, sample) or (labelled[1] if labelled else "")
 
 
 # The next item of a list of options: `C. `.
@@ -234,14 +256,8 @@ def find_sentence_answer(text: str, kind: AnswerKind, sample: Sample) -> str | N
     first_sentence = next(clauses(text[start : start + LONGEST_LINE]), "")
     if first_sentence.startswith("```"):
         return None
-    is_brief = text[start : start + 1] in ("(", "[") and len(text) <= 2 * LONGEST_LINE
-    if is_brief and (value := kind.leading(text.strip(), sample)):
-        return value  # a label and an option's text of several sentences
     sentence_end = start + len(first_sentence)
-    if (
-        _NEXT_LABEL.match(text[sentence_end : sentence_end + BARE])
-        or len(first_sentence) > LONGEST_LINE
-    ):
+    if _NEXT_LABEL.match(text[sentence_end : sentence_end + BARE]):
         return None
     value = kind.leading(first_sentence, sample)
     if value is None and "\n" not in text.strip() and (dash := _DASH.search(first_sentence)):
@@ -298,11 +314,7 @@ def find_final_answer(text: str, kind: AnswerKind, sample: Sample, *, listed: bo
     """
     block = last_block(text)
     longest = LONGEST_LIST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
-    if len(block) > longest or (_BROKEN.fullmatch(block) and block != text.strip()):
-        return None
-    if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
-        return None
-    if block.isdecimal() and _is_next_list_number(text, block):
+    if len(block) > longest or _is_list_end(text, block, kind, sample, listed=listed):
         return None
     parts = [block, *_parts_after_equals(block, text, kind, sample)]
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
@@ -310,6 +322,15 @@ def find_final_answer(text: str, kind: AnswerKind, sample: Sample, *, listed: bo
     if len(text) <= longest and text.strip() != block:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
+
+
+def _is_list_end(text: str, block: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> bool:
+    """Whether a last line is the last item of a list of answers, or the item that broke off."""
+    if _BROKEN.fullmatch(block) and block != text.strip():
+        return True
+    if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
+        return True
+    return block.isdecimal() and _is_next_list_number(text, block)
 
 
 def _is_next_list_number(text: str, block: str) -> bool:
@@ -325,13 +346,13 @@ def _parts_after_equals(block: str, text: str, kind: AnswerKind, sample: Sample)
     left_side, sign, right_side = block.rpartition("=" if "=" in block else "≈")
     if not sign or left_side[-1:] in ("!", "<", ">"):
         return []
-    almost = _ALMOST.search(right_side)
-    right_side = right_side[: almost.start()] if almost else right_side
+    right_side = _ALMOST.split(right_side, maxsplit=1)[0]
     if kind.equations:
         return [right_side] if kind.evaluates(left_side, sample) else []
     is_name = len(right_side) < 4 and right_side.strip(DRESSING + ".").isalpha()
-    is_name = is_name or BROKEN_NUMBER.fullmatch(block) is not None
-    return [right_side] if _is_complete_equation(text, kind) and not is_name else []
+    if is_name or BROKEN_NUMBER.fullmatch(block) or not _is_complete_equation(text, kind):
+        return []
+    return [right_side]
 
 
 # `(A`: a list of options that broke off.
@@ -368,12 +389,9 @@ def _begins_list_again(before: str, line: str, block: str) -> bool:
     turn = f"{line}\n{block}\n"
     at = before.find(turn)
     block_label, next_label = LABELLED.match(block), LABELLED.match(before, at + len(turn))
-    return (
-        at >= 0
-        and block_label is not None
-        and next_label is not None
-        and block_label[1] != next_label[1]
-    )
+    if at < 0 or block_label is None or next_label is None:
+        return False
+    return block_label[1] != next_label[1]
 
 
 def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> bool:
@@ -382,21 +400,20 @@ def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, list
     value = kind.whole(block, sample) if before else None
     if value is None:
         return False
-    lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
+    lines = list(filter(str.strip, before[-LONGEST_LIST:].split("\n")))
     line = lines[-1].strip()
+    if _begins_list_again(before, lines[-1], block) or _is_next_label(line, value):
+        return True
     value_above = kind.whole(line, sample)
-    if (value_above is not None and value_above != value) or _begins_list_again(
-        before, lines[-1], block
-    ):
-        return True
+    if value_above is None or value_above != value:
+        return value_above is not None
+    if sample.choices:  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
+        labels = [label[1] for label in map(LABELLED.match, lines) if label]
+        return "".join(dict.fromkeys(labels)).endswith(chr(ord(value) - 1) + value)
+    return listed and len(block) > 8
+
+
+def _is_next_label(line: str, value: str) -> bool:
+    """Whether a line begins with the label before the label `value`."""
     labelled = LABELLED.match(line)
-    if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:
-        return True
-    if (
-        value_above is not None and sample.choices
-    ):  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
-        listed_labels = [
-            label_match[1] for list_line in lines if (label_match := LABELLED.match(list_line))
-        ]
-        return "".join(dict.fromkeys(listed_labels)).endswith(chr(ord(value) - 1) + value)
-    return listed and len(block) > 8 and value_above is not None
+    return labelled is not None and len(value) == 1 and ord(value) == ord(labelled[1]) + 1

@@ -91,36 +91,43 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
     """
     if len(sample.labels) < 2:
         return Conclusion()  # a row without its options: any named option may be a different one
-    stripped_text, text = text.rstrip(), _remove_incomplete_parts(text)
+    whole_length, text = len(text.rstrip()), _remove_incomplete_parts(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
-    ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
-    form = _ReplyForm(
-        ended, len(text) <= BRIEF, len(text) < len(stripped_text), not ended and len(text) > SHORT
-    )
+    form = _read_form(text, whole_length)
     if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
-    tail = find_tail(text)
-    if form.is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
-        return Conclusion()
-    return _conclude_tail(_normalise_tail(tail, sample), sample, form)
+    return _conclude_tail(_normalise_tail(find_tail(text), sample), sample, form)
+
+
+def _read_form(text: str, whole_length: int) -> _ReplyForm:
+    """Return the form of a reply, which had `whole_length` characters with its stub."""
+    ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
+    is_cut = not ended and len(text) > SHORT
+    return _ReplyForm(ended, len(text) <= BRIEF, len(text) < whole_length, is_cut)
 
 
 def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     """Return the conclusion of the end of a reply: a ticked, chosen or concluded option."""
     if marked := find_ticked_option(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
-    is_chosen = may_choose(tail) and CHOSEN.search(tail)
+    is_chosen = may_choose(tail) and CHOSEN.search(tail) is not None
     if form.is_cut and not is_chosen and not _names_all(tail, sample):
         return Conclusion()
     parts = split_sentences(tail, sample)
-    if is_chosen and len(chosen_labels := collect_verdicts(parts, sample).chosen_labels) == 1:
-        return Conclusion(chosen_labels.pop(), rule="discussion", passage=tail[-SHORT:])
-    label, passage = ("", "") if form.is_cut else _find_conclusion(parts, sample, form)
-    if label:
-        return Conclusion(label, rule="conclusion", passage=passage)
-    if label is None and not (sample.asks_for_wrong and _judges_all(parts, sample)):
-        return Conclusion()
+    chosen_labels = collect_verdicts(parts, sample).chosen_labels if is_chosen else ()
+    if len(chosen_labels) == 1:
+        return Conclusion(min(chosen_labels), rule="discussion", passage=tail[-SHORT:])
+    return _conclude_sentences(parts, tail, sample, form)
+
+
+def _conclude_sentences(
+    parts: Sequence[Sentence], tail: str, sample: Sample, form: _ReplyForm
+) -> Conclusion:
+    """Return the option that the last sentences conclude, or that a discussion leaves."""
+    step = None if form.is_cut else _ConclusionSearch(parts, sample, form).find()
+    if step is not None and (step.value or not _judges_all(parts, sample)):
+        return step
     if not parts or not may_call_right(tail, sample):
         return Conclusion()
     return _find_discussed_option(parts, sample, ended=form.is_complete)
@@ -161,7 +168,9 @@ def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: 
 
 
 def _judges_all(parts: Sequence[Sentence], sample: Sample) -> bool:
-    """Whether a reply calls each option right or wrong, and the requested one alone."""
+    """Whether a reply calls each option right or wrong, and only the requested one wrong."""
+    if not sample.asks_for_wrong:
+        return False
     verdicts = collect_verdicts(parts, sample)
     return (
         len(verdicts.wrong_labels) == 1
@@ -241,68 +250,26 @@ class _FinalSentence(NamedTuple):
         """The last asserted mention, or else the last discussed one."""
         return (self.judged.asserted or self.judged.discussed)[-1]
 
+    @property
+    def has_number(self) -> bool:
+        """Whether the mention is the text of an option with digits."""
+        mentioned_text = self.sentence[self.mention.start : self.mention.end]
+        return self.mention.is_text and any(map(str.isdigit, mentioned_text))
 
-def _find_conclusion(
-    parts: Sequence[Sentence], sample: Sample, form: _ReplyForm
-) -> tuple[str | None, str]:
-    """Return the option that the last conclusion asserts, or None if the reply leaves it open.
+    @property
+    def asserts_beyond_item(self) -> bool:
+        """Whether it asserts options by label, other than as the label of its list item."""
+        mentions = [
+            mention
+            for mention in self.judged.asserted
+            if mention.label != self.part.item_label
+            or (self.concludes and mention.start > _HEADING)
+        ]
+        return bool(mentions) and not any(mention.is_text for mention in mentions)
 
-    A sentence without an option can only leave the answer open. It is checked after an earlier
-    sentence names an option.
-    """
-    skipped_sentences: list[_SkippedSentence] = []
-    is_only_sentence = len(parts) == 1
-    for sentences_after, part in enumerate(reversed(parts[-_FARTHEST:])):
-        sentence = normalise_formulas(part.text.strip())
-        if len(sentence) > 3 * SHORT or (sentences_after and not form.is_complete):
-            continue
-        if leaves_one_option(sentence, sample):
-            return find_remaining_option(parts, sample), part.text.strip()
-        may_count = _may_be_conclusion(
-            part, sentences_after, sentence, sample, form, is_only_sentence=is_only_sentence
-        )
-        if sentences_after >= _NEAREST and not may_count and not _may_decide(sentence, sample):
-            skipped_sentences += (
-                [] if part.item_label else [_SkippedSentence(part, sentences_after, sentence)]
-            )
-            continue
-        if not find_mentions(sentence, sample):
-            if not sentences_after and _repeats_question(sentence, sample):
-                return None, ""  # it answers the question with a value that is not an option
-            if not part.item_label:
-                if (
-                    sentences_after < _NEAREST
-                    and _is_left_open(sentence)
-                    and not may_leave_one_option(parts)
-                ):
-                    return None, ""
-                skipped_sentences.append(_SkippedSentence(part, sentences_after, sentence))
-            continue
-        if _is_unknown(sentence, sample):
-            return None, ""
-        if label := find_chosen_option(sentence, sample):
-            return _conclude_unless_open(label, part, skipped_sentences, sample)
-        analysis = _analyse_sentence(part, sentences_after, sentence, sample) if may_count else None
-        if analysis is None or not _is_conclusion(
-            analysis, form, is_only_sentence=is_only_sentence
-        ):
-            skipped_sentences += (
-                [] if part.item_label else [_SkippedSentence(part, sentences_after, sentence)]
-            )
-            continue
-        later_labels = {
-            label
-            for skipped_sentence in skipped_sentences
-            for label in _analyse_sentence(*skipped_sentence, sample).labels
-        }
-        if analysis.judged.is_open or len(analysis.labels) > 1 or later_labels - analysis.labels:
-            return None, ""
-        label = _find_single_label(analysis, parts, form, sample)
-        if label and not _is_sure(analysis, label, parts, form, sample):
-            return None, ""
-        if label:
-            return _conclude_unless_open(label, part, skipped_sentences, sample)
-    return "", ""
+
+OPEN = Conclusion()
+"""The conclusion of a reply that leaves the answer open."""
 
 
 class _SkippedSentence(NamedTuple):
@@ -313,21 +280,121 @@ class _SkippedSentence(NamedTuple):
     sentence: str
 
 
+class _ConclusionSearch:
+    """Goes back from the last sentence of a reply to the last one that concludes an option.
+
+    A sentence without an option can only leave the answer open. It is checked after an earlier
+    sentence names an option.
+    """
+
+    def __init__(self, parts: Sequence[Sentence], sample: Sample, form: _ReplyForm) -> None:
+        self._parts, self._sample, self._form = parts, sample, form
+        self._skipped: list[_SkippedSentence] = []
+
+    def find(self) -> Conclusion | None:
+        """Return the last conclusion, `OPEN`, or None if no sentence concludes anything."""
+        for sentences_after, part in enumerate(reversed(self._parts[-_FARTHEST:])):
+            sentence = normalise_formulas(part.text.strip())
+            if len(sentence) > 3 * SHORT or (sentences_after and not self._form.is_complete):
+                continue
+            if leaves_one_option(sentence, self._sample):
+                label = find_remaining_option(self._parts, self._sample)
+                return _make_conclusion(label, part)
+            step = self._read_sentence(part, sentences_after, sentence)
+            if step is not None:
+                return step
+        return None
+
+    def _read_sentence(
+        self, part: Sentence, sentences_after: int, sentence: str
+    ) -> Conclusion | None:
+        """Return the conclusion of a sentence, or None if an earlier sentence may have one."""
+        sample = self._sample
+        may_count = self._may_conclude(part, sentences_after, sentence)
+        if sentences_after >= _NEAREST and not may_count and not _may_decide(sentence, sample):
+            self._skip(part, sentences_after, sentence)
+            return None
+        if not find_mentions(sentence, sample):
+            return self._skip_unless_open(part, sentences_after, sentence)
+        if _is_unknown(sentence, sample):
+            return OPEN
+        if label := find_chosen_option(sentence, sample):
+            return self._conclude(label, part)
+        analysis = _analyse_sentence(part, sentences_after, sentence, sample) if may_count else None
+        if analysis is None or not self._is_conclusion(analysis):
+            self._skip(part, sentences_after, sentence)
+            return None
+        return self._read_conclusion(analysis)
+
+    def _skip(self, part: Sentence, sentences_after: int, sentence: str) -> None:
+        """Remember a sentence outside the list of options."""
+        if not part.item_label:
+            self._skipped.append(_SkippedSentence(part, sentences_after, sentence))
+
+    def _skip_unless_open(
+        self, part: Sentence, sentences_after: int, sentence: str
+    ) -> Conclusion | None:
+        """Return `OPEN` if a sentence that names no option leaves the answer open."""
+        if not sentences_after and _repeats_question(sentence, self._sample):
+            return OPEN  # it answers the question with a value that is not an option
+        is_open = sentences_after < _NEAREST and not part.item_label and _is_left_open(sentence)
+        if is_open and not may_leave_one_option(self._parts):
+            return OPEN
+        self._skip(part, sentences_after, sentence)
+        return None
+
+    def _read_conclusion(self, analysis: _FinalSentence) -> Conclusion | None:
+        """Return the conclusion of a concluding sentence, or None if it has no single option."""
+        later_labels = {
+            label
+            for skipped in self._skipped
+            for label in _analyse_sentence(*skipped, self._sample).labels
+        }
+        if analysis.judged.is_open or len(analysis.labels) > 1 or later_labels - analysis.labels:
+            return OPEN
+        label = _find_single_label(analysis, self._parts, self._form, self._sample)
+        if not label:
+            return None
+        if not _is_sure(analysis, label, self._parts, self._form, self._sample):
+            return OPEN
+        return self._conclude(label, analysis.part)
+
+    def _conclude(self, label: str, part: Sentence) -> Conclusion:
+        """Return the conclusion of a sentence, or `OPEN` if a later one leaves the answer open."""
+        is_open = any(
+            _is_left_open(skipped.sentence) and not find_mentions(skipped.sentence, self._sample)
+            for skipped in self._skipped
+        )
+        return OPEN if is_open else _make_conclusion(label, part)
+
+    def _may_conclude(self, part: Sentence, sentences_after: int, sentence: str) -> bool:
+        """Whether `_is_conclusion` may hold. This check does not judge the options."""
+        is_outside = len(self._parts) == 1 or not part.item_label
+        return (is_outside and self._is_near_end(sentences_after)) or _chooses(
+            sentence, self._sample
+        )
+
+    def _is_conclusion(self, analysis: _FinalSentence) -> bool:
+        """Whether a sentence may contain the conclusion: it chooses, or it is the last one."""
+        if analysis.part.item_label and len(self._parts) > 1:
+            return analysis.chooses and analysis.asserts_beyond_item
+        return analysis.chooses or self._is_near_end(analysis.sentences_after)
+
+    def _is_near_end(self, sentences_after: int) -> bool:
+        """Whether a sentence is the last one, or the last but one of a brief reply."""
+        if sentences_after == 0:
+            return not self._form.has_stub
+        return sentences_after == 1 and self._form.is_brief
+
+
+def _make_conclusion(label: str | None, part: Sentence) -> Conclusion:
+    """Return the conclusion of a sentence; `OPEN` if there is no label."""
+    return Conclusion(label, rule="conclusion", passage=part.text.strip()) if label else OPEN
+
+
 def _may_decide(sentence: str, sample: Sample) -> bool:
     """Whether a sentence without a choice may still name the choice or leave it open."""
     return UNDETERMINED.search(sentence) is not None or find_chosen_option(sentence, sample) != ""
-
-
-def _conclude_unless_open(
-    label: str, part: Sentence, skipped_sentences: Sequence[_SkippedSentence], sample: Sample
-) -> tuple[str | None, str]:
-    """Return the conclusion of a sentence, or None if a later sentence leaves the answer open."""
-    is_open = any(
-        _is_left_open(passed_sentence.sentence)
-        and not find_mentions(passed_sentence.sentence, sample)
-        for passed_sentence in skipped_sentences
-    )
-    return (None, "") if is_open else (label, part.text.strip())
 
 
 def _is_left_open(sentence: str) -> bool:
@@ -363,27 +430,6 @@ def _analyse_sentence(
     return _FinalSentence(part, sentences_after, sentence, judged, labels, is_conclusion, chooses)
 
 
-def _may_be_conclusion(
-    part: Sentence,
-    sentences_after: int,
-    sentence: str,
-    sample: Sample,
-    form: _ReplyForm,
-    *,
-    is_only_sentence: bool,
-) -> bool:
-    """Whether `_is_conclusion` may hold for a sentence.
-
-    This check is cheaper, since it does not judge the options.
-    """
-    if is_only_sentence or not part.item_label:
-        if sentences_after == 0 and not form.has_stub:
-            return True
-        if sentences_after == 1 and form.is_brief:
-            return True
-    return _chooses(sentence, sample)
-
-
 def _chooses(sentence: str, sample: Sample) -> bool:
     """Whether a sentence chooses or concludes."""
     return (
@@ -393,42 +439,29 @@ def _chooses(sentence: str, sample: Sample) -> bool:
     )
 
 
-def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, is_only_sentence: bool) -> bool:
-    """Whether a sentence may contain the conclusion: it chooses, or it is the last sentence."""
-    if analysis.part.item_label and not is_only_sentence:
-        independent_mentions = [
-            mention
-            for mention in analysis.judged.asserted
-            if mention.label != analysis.part.item_label
-            or (analysis.concludes and mention.start > _HEADING)
-        ]
-        return (
-            analysis.chooses
-            and bool(independent_mentions)
-            and not any(independent_mention.is_text for independent_mention in independent_mentions)
-        )
-    if analysis.sentences_after == 0 and not form.has_stub:
-        return True
-    return analysis.chooses or (analysis.sentences_after == 1 and form.is_brief)
-
-
 def _find_single_label(
     analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> str:
     """Return the one option that a sentence asserts, or the only one that it discusses."""
     judged, labels = analysis.judged, analysis.labels
     discussed_labels = {mention.label for mention in judged.discussed} - labels
-    if not labels and len(discussed_labels) == 1:
-        may_be_answer = analysis.chooses and not judged.discussed[0].is_text
-        if sample.asks_for_wrong:
-            may_be_answer = may_be_answer and WRONG.search(analysis.sentence) is not None
-        if may_be_answer or _is_only_one(analysis, parts, form, sample):
-            labels, discussed_labels = discussed_labels, set()
+    may_be_answer = not labels and len(discussed_labels) == 1
+    if may_be_answer and (
+        _chooses_discussed(analysis, sample) or _is_only_one(analysis, parts, form, sample)
+    ):
+        labels, discussed_labels = discussed_labels, set()
     if len(labels) != 1 or (discussed_labels and not analysis.chooses):
         return ""
     if _calls_true(analysis.sentence, analysis.mention, sample) is False:
         return ""
     return next(iter(labels))
+
+
+def _chooses_discussed(analysis: _FinalSentence, sample: Sample) -> bool:
+    """Whether a sentence chooses the option that it names by label but does not assert."""
+    if not analysis.chooses or analysis.judged.discussed[0].is_text:
+        return False
+    return not sample.asks_for_wrong or WRONG.search(analysis.sentence) is not None
 
 
 def _is_sure(
@@ -445,10 +478,7 @@ def _is_sure(
         return False
     if not at_end and _NOT_LISTED.search(sentence, last_mention.end):
         return False  # `it is 3.2 V, but this is not an option`
-    is_number = last_mention.is_text and any(
-        map(str.isdigit, sentence[last_mention.start : last_mention.end])
-    )
-    if is_number and not (analysis.concludes or form.is_brief):
+    if analysis.has_number and not (analysis.concludes or form.is_brief):
         return False  # a number on the way to another
     decides_at = last_mention.start if last_mention.is_text else len(sentence)
     if analysis.concludes or _DECIDES.search(sentence, 0, decides_at):

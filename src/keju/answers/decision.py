@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from keju.answers.lazy_patterns import lazy_pattern
@@ -281,55 +282,54 @@ _LONGEST_GAP = 40
 
 def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
     """Return the statement that counts, from the statements of `text` in order."""
-    deciding_span = previous = stated[0]
+    deciding_span = stated[0]
     other_span: StatementSpan | None = None
     by_order = is_undecided = False
     is_settled = _is_settled(stated)
-    line_end = text.find("\n", deciding_span.end)
-    for later_span in stated[1:]:
-        previous_span, previous = previous, later_span
+    for previous_span, later_span in pairwise(stated):
         if later_span.statement == deciding_span.statement:
             continue
+        same_line = text.find("\n", deciding_span.end, later_span.start) < 0
         relation = find_relation(
-            text,
-            deciding_span,
-            previous_span,
-            later_span,
-            same_line=not 0 <= line_end < later_span.start,
+            text, deciding_span, previous_span, later_span, same_line=same_line
         )
-        if (
-            deciding_span.statement.value is None
-            and not is_undecided
-            and later_span.statement.value
-        ):
-            relation = "corrected"  # an ambiguous or impossible answer, and then a clear one
-        if relation == "beside" and is_settled:
-            relation = "run-on"
-        if relation == "beside":
+        if not is_undecided and _is_clearer(later_span, deciding_span):
+            relation = "corrected"
+        if relation == "corrected":
+            deciding_span, other_span = later_span, deciding_span
+            by_order = is_undecided = False
+        elif relation == "beside" and not is_settled:
             deciding_span, is_undecided = deciding_span._replace(statement=AMBIGUOUS), True
             other_span = other_span or later_span
-            continue
-        if relation == "corrected":
-            deciding_span, other_span, by_order, is_undecided = (
-                later_span,
-                deciding_span,
-                False,
-                False,
-            )
-            line_end = text.find("\n", deciding_span.end)
         elif later_span.statement.value is not None:
             other_span, by_order = other_span if by_order else later_span, True
-    if not deciding_span.is_strict:  # the same answer with the marker of the protocol
-        equal_strict_spans = (
-            span for span in stated if span.is_strict and span.statement == deciding_span.statement
-        )
-        deciding_span = next(equal_strict_spans, deciding_span)
+    return _make_decision(_find_strict_span(deciding_span, stated), other_span, by_order)
+
+
+def _is_clearer(later_span: StatementSpan, deciding_span: StatementSpan) -> bool:
+    """Whether a clear answer follows an ambiguous or impossible one."""
+    return deciding_span.statement.value is None and bool(later_span.statement.value)
+
+
+def _find_strict_span(
+    deciding_span: StatementSpan, stated: Sequence[StatementSpan]
+) -> StatementSpan:
+    """Return the same answer with the marker of the protocol, if the reply has it."""
+    if deciding_span.is_strict:
+        return deciding_span
+    equal_spans = (span for span in stated if span.statement == deciding_span.statement)
+    return next((span for span in equal_spans if span.is_strict), deciding_span)
+
+
+def _make_decision(
+    deciding_span: StatementSpan, other_span: StatementSpan | None, by_order: bool
+) -> Decision:
+    """Return a decision with the other answer, unless it equals the one that counts."""
+    value = deciding_span.statement.value
     other_value = other_span.statement.value if other_span else None
-    if other_value == deciding_span.statement.value:
+    if other_value == value:
         return Decision(deciding_span)
-    return Decision(
-        deciding_span, other_value, by_order and deciding_span.statement.value is not None
-    )
+    return Decision(deciding_span, other_value, by_order and value is not None)
 
 
 def _is_settled(stated: Sequence[StatementSpan]) -> bool:
@@ -355,10 +355,8 @@ def find_relation(
     """Return the relation of a later answer to the current one, from the text between answers."""
     begin, end = previous_span.end, later_span.start
     between = text[begin:end]
-    if not begin and previous_span.is_strict and not _ANOTHER_TASK.search(between):
-        return "corrected"  # an option at the beginning of the reply, and then an announcement
-    if between.strip().lower() in PLAIN_LEAD_INS:
-        return "corrected"  # a first line without any marker, and then an announcement
+    if _follows_first_line(between, previous_span):
+        return "corrected"
     if end - begin > 2 * _CORRECTION_REACH:
         between = (
             text[begin : begin + _CORRECTION_REACH] + "\n" + text[end - _CORRECTION_REACH : end]
@@ -366,13 +364,19 @@ def find_relation(
     before = text[max(0, deciding_span.start - _CONTEXT_LENGTH) : deciding_span.start]
     if find_correction(between) or _HOWEVER.match(between) or _is_tentative(before):
         return "corrected"
-    if _PART.search(between) and _FIRST_PART.search(
-        text, max(0, deciding_span.start - _CORRECTION_REACH), deciding_span.end
-    ):
+    nearest = max(0, deciding_span.start - _CORRECTION_REACH)
+    if _PART.search(between) and _FIRST_PART.search(text, nearest, deciding_span.end):
         return "beside"
     if same_line:
         return _find_relation_in_line(between, previous_span)
     return _find_relation_across_lines(text, deciding_span, later_span, between, before)
+
+
+def _follows_first_line(between: str, previous_span: StatementSpan) -> bool:
+    """Whether an announcement follows an answer without any marker at the beginning of a reply."""
+    if not previous_span.end and previous_span.is_strict and not _ANOTHER_TASK.search(between):
+        return True
+    return between.strip().lower() in PLAIN_LEAD_INS
 
 
 def _find_relation_in_line(between: str, previous_span: StatementSpan) -> Relation:

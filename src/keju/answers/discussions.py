@@ -70,9 +70,7 @@ def split_sentences(text: str, sample: Sample) -> list[Sentence]:
     """Return the sentences of a text, each with the label of its item in a list of options."""
     parts: list[Sentence] = []
     item_label = ""
-    for line in text.split("\n"):
-        if not line.strip():
-            continue
+    for line in filter(str.strip, text.split("\n")):
         if label := _find_heading_label(line, sample):
             item_label = label
         elif not line[:1].isspace() and line.lstrip()[:1] not in "-*•":
@@ -80,14 +78,19 @@ def split_sentences(text: str, sample: Sample) -> list[Sentence]:
         if number := _LIST_NUMBER.match(line):
             line = line[number.end() :]
         for sentence in clauses(_BOLD.sub("", line) if "**" in line else line):
-            heading = _ITEM_INSIDE.match(sentence)
-            if heading and (label := heading[1] or heading[2]) in sample.labels:
-                item_label = label
-            if item_label and BEGINS_CONCLUSION.match(sentence) and not _THIS_ITEM.search(sentence):
-                item_label = ""
+            item_label = _find_item_label(sentence, item_label, sample)
             if WORD.search(sentence):
                 parts.append(Sentence(sentence, item_label))
     return parts
+
+
+def _find_item_label(sentence: str, item_label: str, sample: Sample) -> str:
+    """Return the label of the list item to which a sentence inside it belongs."""
+    heading = _ITEM_INSIDE.match(sentence)
+    if heading and (label := heading[1] or heading[2]) in sample.labels:
+        item_label = label
+    is_conclusion = BEGINS_CONCLUSION.match(sentence) and not _THIS_ITEM.search(sentence)
+    return "" if is_conclusion else item_label
 
 
 # `this statement`, `该项`: a reference to the same list item.
@@ -132,31 +135,50 @@ def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
         sentence = normalise_formulas(part.text.strip())
         if is_supposition(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
             continue
-        labels = [part.item_label] if part.item_label else []
-        is_about = _ABOUT_ITEM.match(part.text) is not None
-        is_subject = False
-        subject = labels
-        for clause, clause_labels in split_remarks(sentence, sample):
-            labels = clause_labels or labels  # a remark after a comma is about the same option
-            subject = clause_labels or subject
-            is_subject = sample.asks_for_wrong and (bool(clause_labels) or is_subject)
-            is_direct = bool(clause_labels) or (is_subject and _repeats_question(clause, sample))
-            if not subject:
-                continue
-            verdicts.discussed_labels.update(labels)
-            cell = _CELL.search(clause)
-            choice_match = CHOSEN.search(clause)
-            if choice_match and not _DENIES_CHOICE.search(clause, 0, choice_match.start()):
-                verdicts.chosen_labels.update(subject)
-            elif not labels or not (is_direct or is_about):
-                continue
-            elif _is_wrong(clause, requested_words, is_direct=is_direct) or (cell and not cell[1]):
-                verdicts.wrong_labels.update(labels)
-                labels = []
-            elif RIGHT.search(clause) or cell or _contains_requested_words(clause, requested_words):
-                verdicts.right_labels.update(labels)
-                labels = []
+        _add_verdicts(verdicts, part, sentence, requested_words, sample)
     return verdicts
+
+
+def _add_verdicts(
+    verdicts: Verdicts,
+    part: Sentence,
+    sentence: str,
+    requested_words: frozenset[str],
+    sample: Sample,
+) -> None:
+    """Add the options that one sentence calls right, wrong, or the answer."""
+    labels = subject = list(filter(None, [part.item_label]))
+    is_about = _ABOUT_ITEM.match(part.text) is not None
+    may_describe = False  # whether words of the question may be about the named option
+    for clause, clause_labels in split_remarks(sentence, sample):
+        labels = clause_labels or labels  # a remark after a comma is about the same option
+        subject = clause_labels or subject
+        is_direct = bool(clause_labels) or (may_describe and _repeats_question(clause, sample))
+        may_describe = may_describe or (bool(clause_labels) and sample.asks_for_wrong)
+        verdicts.discussed_labels.update(labels)
+        if _chooses_option(clause):
+            verdicts.chosen_labels.update(subject)
+        elif labels and (is_direct or is_about):
+            is_right = _judge_clause(clause, requested_words, is_direct=is_direct)
+            if is_right is not None:
+                (verdicts.right_labels if is_right else verdicts.wrong_labels).update(labels)
+                labels = []
+
+
+def _chooses_option(clause: str) -> bool:
+    """Whether a clause calls its option the answer."""
+    match = CHOSEN.search(clause)
+    return match is not None and not _DENIES_CHOICE.search(clause, 0, match.start())
+
+
+def _judge_clause(clause: str, requested_words: frozenset[str], *, is_direct: bool) -> bool | None:
+    """Whether a clause calls its option right; None if it calls it neither right nor wrong."""
+    cell = _CELL.search(clause)
+    if _is_wrong(clause, requested_words, is_direct=is_direct) or (cell and not cell[1]):
+        return False
+    if RIGHT.search(clause) or cell or _contains_requested_words(clause, requested_words):
+        return True
+    return None
 
 
 _ABOUT_ITEM = load_pattern("about_item")

@@ -115,20 +115,33 @@ class Choice(AnswerKind):
     def leading(self, sentence: str, sample: Sample) -> str | None:
         if reasoned := _WITH_REASON.match(sentence):
             return reasoned[1] if reasoned[1] in sample.labels else None
-        if (dashed := _WITH_TEXT.match(sentence)) and dashed[1] in sample.labels:
-            option_text = plain_option_text(dashed[1], sample.choices)
-            if option_text and sentence[dashed.end() :].casefold().startswith(option_text):
-                return dashed[1]
-        if value := self.whole(sentence, sample):
-            return value
-        option = _LABEL_AND_TEXT.fullmatch(sentence.strip())
-        if option is None or option[1] not in sample.labels:
-            return None
-        is_text = option_by_text(option[2], sample.choices) or not _IS_SENTENCE.search(option[2])
-        return option[1] if is_text else None
+        return (
+            _find_label_before_text(sentence, sample)
+            or self.whole(sentence, sample)
+            or _find_label_of_text(sentence, sample)
+        )
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
         return find_conclusion(text, sample)
+
+
+def _find_label_before_text(sentence: str, sample: Sample) -> str | None:
+    """Return the label before a dash and the text of its option, and perhaps more text."""
+    dashed = _WITH_TEXT.match(sentence)
+    if dashed is None or dashed[1] not in sample.labels:
+        return None
+    option_text = plain_option_text(dashed[1], sample.choices)
+    has_text = option_text and sentence[dashed.end() :].casefold().startswith(option_text)
+    return dashed[1] if has_text else None
+
+
+def _find_label_of_text(sentence: str, sample: Sample) -> str | None:
+    """Return the label in brackets before a text that is an option, or at least no sentence."""
+    option = _LABEL_AND_TEXT.fullmatch(sentence.strip())
+    if option is None or option[1] not in sample.labels:
+        return None
+    is_text = option_by_text(option[2], sample.choices) or not _IS_SENTENCE.search(option[2])
+    return option[1] if is_text else None
 
 
 _IN_BRACKETS = {
@@ -231,24 +244,17 @@ class Number(AnswerKind):
             return None if "\n" in text else _last_number(text)
         if text.isascii() and text.strip().isdigit():
             return text.strip().lstrip("0") or "0"
-        if _OPEN_OPERATION.search(text):
-            return None
         bare = _plain_number(text)
-        if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
+        if _OPEN_OPERATION.search(text) or _OPEN_BRACKET.fullmatch(bare):
             return None
         number = parse_leading_number(bare)
-        remaining_text = bare[number.end :].strip(" )]") if number else ""
-        counted = (
-            remaining_text
-            and number
-            and number.clear
-            and len(remaining_text) < 30
-            and not _FIGURE.search(remaining_text)
+        if number is None or number.percent:
+            return None
+        remaining_text = bare[number.end :].strip(" )]")
+        is_all = not remaining_text or (
+            number.clear and _repeats_words(remaining_text, sample.text)
         )
-        if counted and all(word in sample.text for word in remaining_text.split()):
-            remaining_text = ""  # `7 instruments`
-        is_all = number and not number.percent and not remaining_text
-        return number.plain if number and is_all else None
+        return number.plain if is_all else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
         count = None if self.anywhere else find_last_count(text)
@@ -276,9 +282,21 @@ def _offers_second(part: str, end: int) -> bool:
     return is_firm or COMPLETE_ANSWER_END.match(part, second_number.end()) is not None
 
 
+def _repeats_words(text: str, question: str) -> bool:
+    """Whether a short text has only words of the question, as the noun of ``7 instruments``."""
+    if len(text) >= _LONGEST_NOUN or _FIGURE.search(text):
+        return False
+    return all(map(question.__contains__, text.split()))
+
+
+_LONGEST_NOUN = 30
 _FIGURE = lazy_pattern(r"[^A-Za-z ]")
 # `-8 *`, `19 +`: a calculation that broke off.
 _OPEN_OPERATION = lazy_pattern(r"\d\s+[-+*/×÷^]\s*\Z")
+
+
+# `(-8`: a bracket that is not closed.
+_OPEN_BRACKET = lazy_pattern(r"[(\[].*[^)\]]|[(\[]", re.DOTALL)
 
 
 def _plain_number(segment: str) -> str:
@@ -356,17 +374,9 @@ class Verdict(AnswerKind):
 
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
         """Return the value of the leading word. Two words with different values are ambiguous."""
-        if value := self._values.get(
-            segment.removesuffix(".").lower()
-        ):  # the usual case, without patterns
-            return AnswerStatement(value)
-        bare = remove_lead(clean_segment(segment))
-        if bare[:3] == "1. ":
-            bare = bare[3:]
-        if self.equations and "=" in bare:
-            bare = bare.rpartition("=")[2].lstrip(DRESSING)
-        if bare[:1] in ("(", "[", "{"):
-            bare = bare[1:].lstrip(DRESSING)
+        if value := self._values.get(segment.removesuffix(".").lower()):
+            return AnswerStatement(value)  # the usual case, without patterns
+        bare = self._remove_opening(segment)
         match = self._match_at(bare, 0)
         if match is None:
             value = find_phrase_value(bare, self._phrases, sample.text) or self.leading(
@@ -379,6 +389,15 @@ class Verdict(AnswerKind):
         if _QUESTION_MARK.match(bare, end) or _IN_EXPRESSION.match(bare, end):
             return NO_ANSWER
         return AMBIGUOUS if self._offers_other_verdict(bare, end, value) else AnswerStatement(value)
+
+    def _remove_opening(self, segment: str) -> str:
+        """Return a segment without decoration, list number, equation and opening bracket."""
+        bare = remove_lead(clean_segment(segment))
+        if bare[:3] == "1. ":
+            bare = bare[3:]
+        if self.equations and "=" in bare:
+            bare = bare.rpartition("=")[2].lstrip(DRESSING)
+        return bare[1:].lstrip(DRESSING) if bare[:1] in ("(", "[", "{") else bare
 
     def _offers_other_verdict(self, bare: str, end: int, value: str) -> bool:
         """Whether another verdict follows the one that ends at `end`: ``yes or no``."""

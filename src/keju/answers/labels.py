@@ -7,7 +7,7 @@ answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -96,31 +96,33 @@ def read_label(
     is ambiguous unless `letter_counts`. Otherwise a segment that is the text of exactly one of the
     `choices` means that choice.
     """
-    if segment[:1] == "{" and (field := FIELD.search(segment)):
-        segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
+    segment = _read_field(segment)
     bare = _normalise_segment(segment)
     if len(bare) == 1 and bare.upper() in labels:
         return _make_label_statement(bare, segment, choices)
     label_span = _find_label(bare, 0, choices)
     if label_span is None:
         return _read_unlabelled(segment, bare, labels, choices)
-    if (
-        choices
-        and label_span.end < len(bare)
-        and (by_text := option_by_text(segment, choices, labels))
-    ):
+    has_more = label_span.end < len(bare)
+    if has_more and (by_text := option_by_text(segment, choices, labels)):
         return AnswerStatement(by_text)
     if label_span.label not in labels:
         return INVALID_LABEL
-    if label_span.end < len(bare):
+    if has_more:
         after = _end_of_option_text(bare, label_span.label, label_span.end, choices)
         if _QUESTION_MARK.match(bare, label_span.end) or NEGATIVE.match(bare, after):
             return NO_LABEL
-        if _is_joined(bare, label_span, labels, choices) or (
-            not letter_counts and _has_text_of_another(bare, label_span, choices)
-        ):
+        if _is_joined(bare, label_span, labels, choices):
+            return AMBIGUOUS
+        if not letter_counts and _has_text_of_another(bare, label_span, choices):
             return AMBIGUOUS
     return _make_label_statement(label_span.raw, segment, choices)
+
+
+def _read_field(segment: str) -> str:
+    """Return the value of the answer in a JSON object, else the unchanged segment."""
+    field = FIELD.search(segment) if segment[:1] == "{" else None
+    return segment[field.end() :].partition(",")[0].strip(' "}\n') if field else segment
 
 
 def _normalise_segment(segment: str) -> str:
@@ -143,7 +145,7 @@ def _read_unlabelled(
     if by_text := option_by_text(segment, choices, labels):
         return AnswerStatement(by_text)
     listed = _LABEL_LIST.match(bare)
-    pair = {listed[1].upper(), listed[2].upper()} if listed else set()
+    pair = set(map(str.upper, listed.groups()[:2])) if listed else set()
     if len(pair) == 2 and pair <= set(labels):
         return AMBIGUOUS
     if by_text := _find_leading_text(bare, choices, labels):
@@ -187,8 +189,7 @@ _CLOSES = ("(", "[", "ption", "hoice", "选项")
 
 def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
     """Return the label at the end of the first sentence, after the option's text or a remark."""
-    end = SENTENCE_END.search(bare)
-    sentence = bare[: end.start()] if end else bare
+    sentence = SENTENCE_END.split(bare, maxsplit=1)[0]
     if not any(map(sentence.__contains__, _CLOSES)):
         return NO_LABEL
     closing = _CLOSING.fullmatch(sentence.rstrip(" *_`\"'”’"))
@@ -219,14 +220,10 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     """
     if len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels:
         return line[1]
-    if line.rstrip().endswith((":", "：")):  # `A:`, the beginning of more text
-        return None
-    if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
-        return None
-    if choices and is_other_prose(line, choices):
+    if _is_more_than_answer(line, choices):
         return None
     clean = clean_segment(line if line.isascii() else line.translate(_WIDE))
-    for form in (clean, line) if clean != line else (line,):
+    for form in dict.fromkeys((clean, line)):
         match = _ONLY_LABEL.fullmatch(form)
         if match is None or form[match.start(1) - 1 : match.end(1)] == "(i":
             continue  # not a label, or a Roman number
@@ -237,6 +234,15 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
         if _is_text_of(match[2], labels.index(label), choices):
             return label
     return option_by_text(line, choices, labels)
+
+
+def _is_more_than_answer(line: str, choices: tuple[str, ...]) -> bool:
+    """Whether a line is the beginning of more text, too long for an answer, or other prose."""
+    if line.rstrip().endswith((":", "：")):
+        return True
+    if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
+        return True
+    return bool(choices) and is_other_prose(line, choices)
 
 
 def _is_text_of(text: str, index: int, choices: Sequence[str]) -> bool:
@@ -287,26 +293,34 @@ def _find_label(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan 
     match = _LABEL.match(bare, position)
     if match is None:
         return None
+    is_bracketed = match[1] is not None
     letter, end = match[1] or match[2], match.end()
-    # `(i)` is a number; `(a) … (b) …` are the parts of a question
-    if (
-        match[1] is not None
-        and letter.islower()
-        and (letter == "i" or _have_question_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
-    ):
+    if letter.islower() and not (is_bracketed and _is_small_label(letter, bare, end, choices)):
         return None
-    if match[1] is None:
-        if letter.islower():
-            return None
-        if letter == "I" and _ROMAN.match(bare, end):
-            return None
-        word = _NEXT_WORD.match(bare, end) if letter in "AI" else None
-        if word is not None and word[1].casefold() not in _AFTER_LABEL:
-            option = plain_option_text(letter, choices)
-            start = word.start(1)
-            if not option or bare[start : start + len(option)].casefold() != option:
-                return None
-    return _LabelSpan(letter.upper(), letter, end, match[1] is not None)
+    if letter in "AI" and not is_bracketed and _is_word(letter, bare, end, choices):
+        return None
+    return _LabelSpan(letter.upper(), letter, end, is_bracketed)
+
+
+def _is_small_label(letter: str, bare: str, end: int, choices: Sequence[str]) -> bool:
+    """Whether a small letter in brackets is a label.
+
+    ``(i)`` is a number, and ``(a) … (b) …`` are the parts of a question.
+    """
+    if letter == "i" or _have_question_parts(tuple(choices)):
+        return False
+    return not _NEXT_PART.search(bare, end)
+
+
+def _is_word(letter: str, bare: str, end: int, choices: Sequence[str]) -> bool:
+    """Whether a bare A or I is the article, the pronoun or a Roman number."""
+    if letter == "I" and _ROMAN.match(bare, end):
+        return True
+    word = _NEXT_WORD.match(bare, end)
+    if word is None or word[1].casefold() in _AFTER_LABEL:
+        return False
+    option = plain_option_text(letter, choices)
+    return not option or not bare[word.start(1) :].casefold().startswith(option)
 
 
 def _possible_text_starts(bare: str, position: int) -> tuple[int, ...]:
@@ -363,28 +377,28 @@ def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence
             break
         after = _end_of_option_text(bare, other_span.label, other_span.end, choices)
         if other_span.label != label_span.label:
-            is_label = (
-                other_span.raw.isupper() if label_span.raw.isupper() else other_span.is_bracketed
-            )
-            if not is_label or not (other_span.is_bracketed or other_span.label in labels):
-                break
-            if is_second_answer(bare, bare[position:end], other_span.end, after):
+            if _is_like(label_span, other_span, labels) and is_second_answer(
+                bare, bare[position:end], other_span.end, after
+            ):
                 return True
             break
         position = after
     return _is_offered(bare, label_span, labels, max(begin, position))
 
 
+def _is_like(label_span: _LabelSpan, other_span: _LabelSpan, labels: str) -> bool:
+    """Whether another letter is a label like the first one: a capital, or also in brackets."""
+    if label_span.raw.isupper() and not other_span.raw.isupper():
+        return False
+    if not label_span.raw.isupper() and not other_span.is_bracketed:
+        return False
+    return other_span.is_bracketed or other_span.label in labels
+
+
 def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -> bool:
     """Whether the rest of the sentence offers another label, neither rejected nor discussed."""
     is_discussed = False
-    sentence = SENTENCE_END.search(bare, position)
-    for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
-        label = mention[1] or mention[2] or mention[3]
-        if label == label_span.label or label not in labels:
-            continue
-        between = bare[position : mention.start(mention.lastindex or 0)]
-        position = mention.end()
+    for mention, between in _find_other_labels(bare, label_span, labels, position):
         if REJECTS.search(between):
             is_discussed = True
         elif OFFERS.search(between):
@@ -394,3 +408,15 @@ def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -
         elif not NEGATIVE.match(bare, mention.end()):
             return True
     return False
+
+
+def _find_other_labels(
+    bare: str, label_span: _LabelSpan, labels: str, position: int
+) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the other labels in the rest of the sentence, each with the text before it."""
+    sentence = SENTENCE_END.search(bare, position)
+    for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
+        label = mention[1] or mention[2] or mention[3]
+        if label != label_span.label and label in labels:
+            yield mention, bare[position : mention.start(mention.lastindex or 0)]
+            position = mention.end()

@@ -183,18 +183,27 @@ def parse_leading_number(text: str) -> ParsedNumber | None:
 
     It is not `clear` if the following text makes it part of a longer expression.
     """
+    return _parse_leading_digits(text) or _parse_leading_word(text)
+
+
+def _parse_leading_digits(text: str) -> ParsedNumber | None:
+    """Return the number in digits at the beginning of a text, with the signs before it."""
     before = _BEFORE_LEADING.match(text)
     match = _NUMBER.match(text, before.end()) if before else None
-    if before and match and match.end() <= LONGEST and not _GOES_ON.match(text, match.end()):
-        negative = (before[1] or "+").strip().lower() != "+"
-        value = _parse_value(match, negative != (before[2] == "-"))
-        if value is not None:
-            end = match.end()
-            closed = end + (text[end : end + 1] in ("]", ")"))
-            is_part = end < len(text) and (
-                _PART_OF_MORE.match(text, end) or _PART_OF_MORE.match(text, closed)
-            )
-            return ParsedNumber(value, bool(match[5]), not is_part, 0, end)
+    if not before or not match or match.end() > LONGEST or _GOES_ON.match(text, match.end()):
+        return None
+    negative = (before[1] or "+").strip().lower() != "+"
+    value = _parse_value(match, negative != (before[2] == "-"))
+    if value is None:
+        return None
+    end = match.end()
+    closed = end + (text[end : end + 1] in ("]", ")"))
+    is_part = _PART_OF_MORE.match(text, end) or _PART_OF_MORE.match(text, closed)
+    return ParsedNumber(value, bool(match[5]), not is_part, 0, end)
+
+
+def _parse_leading_word(text: str) -> ParsedNumber | None:
+    """Return the number in words at the beginning of a text."""
     word = _NUMBER_WORD.match(text)
     if word is None or (number := NUMBER_WORDS.get(word[2].lower())) is None:
         return None
@@ -230,12 +239,14 @@ def _find_sign(text: str, start: int) -> tuple[int, bool, bool]:
     A sign must be distinguished from a dash between two numbers or two words.
     """
     sign = _SIGN_BEFORE.search(text, max(0, start - _SIGN_REACH), start)
-    if sign is None:
-        return start, False, True
-    sign_start = sign.start()
-    stem = sign_start
-    while stem and text[stem - 1] in " \t" and sign_start - stem < _SIGN_REACH:
-        stem -= 1
+    return _read_sign(text, sign) if sign else (start, False, True)
+
+
+def _read_sign(text: str, sign: re.Match[str]) -> tuple[int, bool, bool]:
+    """Return the same as `_find_sign` for a sign or a dash before a number."""
+    start, sign_start = sign.end(), sign.start()
+    nearest = max(0, sign_start - _SIGN_REACH)
+    stem = nearest + len(text[nearest:sign_start].rstrip(" \t"))
     before = text[stem - 1] if stem else "\n"
     attached = sign.end() == sign_start + 1
     leading = attached and stem < sign_start  # about -5
@@ -245,11 +256,13 @@ def _find_sign(text: str, start: int) -> tuple[int, bool, bool]:
         return sign_start, False, attached
     if before == "\n":
         return sign_start, True, attached or sign[1].isalpha()
+    if before in _BEFORE_MINUS:
+        return sign_start, True, True
     if sign[1].isalpha():
-        clear = bool(_WORD_BEFORE_MINUS.search(text, max(0, stem - _WORD_REACH), stem))
-    else:
-        clear = leading and (before.isalpha() or before in ".!?") and sign[1] not in _LONG_DASHES
-    return sign_start, True, clear or before in _BEFORE_MINUS
+        follows_verb = _WORD_BEFORE_MINUS.search(text, max(0, stem - _WORD_REACH), stem)
+        return sign_start, True, follows_verb is not None
+    follows_word = before.isalpha() or before in ".!?"
+    return sign_start, True, leading and follows_word and sign[1] not in _LONG_DASHES
 
 
 def _parse_value(match: re.Match[str], negative: bool) -> Decimal | None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, link_strength
@@ -126,11 +127,12 @@ def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[Op
     merged: list[OptionMention] = []
     for mention in sorted(unmerged, key=lambda mention: mention.start):
         previous = merged[-1] if merged else None
-        gap = sentence[previous.end : mention.start] if previous else "-"
-        if previous and previous.label == mention.label and not WORD.search(gap):
+        if previous is None or WORD.search(sentence, previous.end, mention.start):
+            merged.append(mention)
+        elif previous.label == mention.label:
             by_text = previous.is_text and mention.is_text
             merged[-1] = OptionMention(previous.label, previous.start, mention.end, by_text)
-        elif previous and not previous.is_text and mention.is_text and not WORD.search(gap):
+        elif mention.is_text and not previous.is_text:
             merged[-1] = previous._replace(end=mention.end)  # `(C) right winger`: the label counts
         else:
             merged.append(mention)
@@ -194,45 +196,56 @@ class SentenceMentions(NamedTuple):
 
 def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
     """Return how a normalised sentence treats the options that it names."""
-    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
-        return SentenceMentions()
-    option_mentions = find_mentions(sentence, sample)
-    if not option_mentions or is_supposition(sentence, sample):
+    if _states_no_option(sentence, sample):
         return SentenceMentions()
     if _OTHER_GRADE.fullmatch(sentence) or _NUMBERED.search(sentence):
         return SentenceMentions(is_open=True)
-    if (closing := _IS_MY_ANSWER.search(sentence)) is not None:
-        sentence = sentence[: closing.start()]
-        option_mentions = find_mentions(sentence, sample)
+    sentence = _IS_MY_ANSWER.split(sentence, maxsplit=1)[0]
     asserted: list[OptionMention] = []
     discussed: list[OptionMention] = []
     rejected: list[str] = []
     is_open = False
-    end = 0
-    clause_ends = [match.end() for match in _COMMA.finditer(sentence)]
-    for group in _group_mentions(sentence, option_mentions):
-        first_mention, last_mention = group[0], group[-1]
-        commas = [comma for comma in clause_ends if comma <= first_mention.start]
-        clause = sentence[max([end, *commas]) : first_mention.start]
-        end = last_mention.end
-        if _is_rejected(sentence, last_mention, clause, sample):
-            rejected += [mention.label for mention in group]
+    for clause, group in _find_clauses(sentence, sample):
+        mention, end = group[0], group[-1].end
+        if _is_rejected(sentence, group[-1], clause, sample):
+            rejected += map(attrgetter("label"), group)
         elif len(group) > 1 or _states(_ALTERNATIVE_BEFORE, clause, sample, 4):
             asserted, is_open = [], True
         elif asserted and _EQUALLY.search(sentence, end):
             is_open = True
         elif _CONCEDES.search(clause):
             continue
-        elif (
-            first_mention.is_weak
-            or _states(HEDGES, clause, sample, 1)
-            or not _is_answer(sentence, first_mention, sample)
-        ):
-            discussed.append(first_mention)
-        else:
+        elif _asserts(sentence, clause, mention, sample):
             is_open = False
-            asserted.append(first_mention)
+            asserted.append(mention)
+        else:
+            discussed.append(mention)
     return SentenceMentions(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
+
+
+def _states_no_option(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence is a question or a supposition, or names no option."""
+    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
+        return True
+    return not find_mentions(sentence, sample) or is_supposition(sentence, sample)
+
+
+def _find_clauses(sentence: str, sample: Sample) -> Iterator[tuple[str, list[OptionMention]]]:
+    """Yield each group of mentions with the text of its clause before it."""
+    end = 0
+    clause_ends = [match.end() for match in _COMMA.finditer(sentence)]
+    for group in _group_mentions(sentence, find_mentions(sentence, sample)):
+        start = group[0].start
+        commas = [comma for comma in clause_ends if comma <= start]
+        yield sentence[max([end, *commas]) : start], group
+        end = group[-1].end
+
+
+def _asserts(sentence: str, clause: str, mention: OptionMention, sample: Sample) -> bool:
+    """Whether a sentence gives an option as the answer, and does not only discuss it."""
+    if mention.is_weak or _states(HEDGES, clause, sample, 1):
+        return False
+    return _is_answer(sentence, mention, sample)
 
 
 _RANGE = frozenset("-–—~")
@@ -315,11 +328,17 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
         return True
     if not mention.is_text:
         return _is_label_answer(sentence, mention, sample)
+    return _is_text_answer(sentence, mention, following_text, sample)
+
+
+def _is_text_answer(
+    sentence: str, mention: OptionMention, following_text: str, sample: Sample
+) -> bool:
+    """Whether the text of an option is at the place of an answer, judged by the text around it."""
     if _is_counted(sentence, mention, sample):
         return _COUNTS.search(sentence, 0, mention.start) is not None
-    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(
-        _REPETITION.sub("", following_text)
-    ):
+    is_number = _DIGIT.search(sentence, mention.start, mention.end) is not None
+    if is_number and _DIGIT.search(_REPETITION.sub("", following_text)):
         return False  # a number on the way to another
     if _fits_question(sentence, mention, sample):
         return True

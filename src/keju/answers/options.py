@@ -59,7 +59,15 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
         return None
     if len(segment) > LONGEST_DRESSED and is_longer(segment, choices, LONGEST_DRESSED):
         return None
-    texts = option_texts(tuple(choices))
+    fits = _find_by_text(segment, tuple(choices)) or _find_in_any_spelling(segment, tuple(choices))
+    if len(fits) != 1:
+        return None
+    return labels[fits[0]] if labels else chr(ord("A") + fits[0])
+
+
+def _find_by_text(segment: str, choices: tuple[str, ...]) -> list[int]:
+    """Return the indices of the options whose text is `segment`, in the strictest matching form."""
+    texts = option_texts(choices)
     stripped_segment = segment.strip()
     for forms, text in (
         (texts.original, stripped_segment),
@@ -68,21 +76,22 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
         (texts.plain, plain_text(segment)),
     ):
         if text in forms and (text or forms is not texts.plain):
-            index = forms.index(text)
-            label = labels[index] if labels else chr(ord("A") + index)
-            return label if forms.count(text) == 1 else None
-    if len(stripped_segment) > LONGEST_SPELT:
-        return None
-    segment_spelling = normalise_spelling(clean_segment(stripped_segment))
-    is_word = segment_spelling[:1].isalpha() and segment_spelling.casefold() not in NUMBER_WORDS
-    if is_word and segment_spelling[:2].casefold() not in _option_beginnings(tuple(choices)):
-        return None  # no option has this beginning
-    if is_longer(stripped_segment, choices, 30):
-        return None
-    fits = _find_by_spelling(segment_spelling, spell_options(tuple(choices)), tuple(choices))
-    if len(fits) != 1:
-        return None
-    return labels[fits[0]] if labels else chr(ord("A") + fits[0])
+            return [index for index, form in enumerate(forms) if form == text]
+    return []
+
+
+def _find_in_any_spelling(segment: str, choices: tuple[str, ...]) -> list[int]:
+    """Return the indices of the options that equal `segment` in another spelling or by value."""
+    text = segment.strip()
+    if len(text) > LONGEST_SPELT:
+        return []
+    spelling = normalise_spelling(clean_segment(text))
+    is_word = spelling[:1].isalpha() and spelling.casefold() not in NUMBER_WORDS
+    if is_word and spelling[:2].casefold() not in _option_beginnings(choices):
+        return []  # no option has this beginning
+    if is_longer(text, choices, 30):
+        return []
+    return _find_by_spelling(spelling, spell_options(choices), choices)
 
 
 LONGEST_DRESSED = 60
@@ -138,23 +147,32 @@ def normalise_formulas(text: str) -> str:
     if not text.isascii():
         plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
     if "\\" in plain:
-        plain = _TEXT_COMMAND.sub(r"\1", plain)
-        plain = _ARROW.sub("⇒", plain)
-        plain = _ROOT.sub(r"√\1", plain)
-        plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
-        plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))
+        plain = _remove_latex(plain)
     if "-" in plain:
         plain = _HYPHEN.sub(" ", plain)
     if "√" in plain:
         plain = _BEFORE_ROOT.sub("", plain)
-    if _DIGIT.search(plain):
-        small, wide = plain.lower(), not plain.isascii()
-        if "between" in small or "from" in small:
-            plain = _BETWEEN.sub(r"\1 to \2", plain)
-            small = plain.lower()
-        for stem, sign, unit, name in _UNITS:
-            if stem in small or (wide and sign and sign in small):
-                plain = unit.sub(name, plain)
+    return _normalise_units(plain) if _DIGIT.search(plain) else plain
+
+
+def _remove_latex(text: str) -> str:
+    """Return a text with the signs that its LaTeX commands show."""
+    plain = _TEXT_COMMAND.sub(r"\1", text)
+    plain = _ARROW.sub("⇒", plain)
+    plain = _ROOT.sub(r"√\1", plain)
+    plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
+    return _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))
+
+
+def _normalise_units(text: str) -> str:
+    """Return a text with numbers in which ranges and units have one form."""
+    plain, small, wide = text, text.lower(), not text.isascii()
+    if "between" in small or "from" in small:
+        plain = _BETWEEN.sub(r"\1 to \2", plain)
+        small = plain.lower()
+    for stem, sign, unit, name in _UNITS:
+        if stem in small or (wide and sign and sign in small):
+            plain = unit.sub(name, plain)
     return plain
 
 
@@ -282,15 +300,11 @@ def _find_by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, 
             return [index for index, option in enumerate(forms) if option == form]
     if (quantity := _parse_quantity(text)) is None:
         return []
-    indices = []
-    for index, value in enumerate(_option_quantities(choices)):
-        if (
-            value
-            and value[0] == quantity[0]
-            and ("" in (value[1], quantity[1]) or value == quantity)
-        ):
-            indices.append(index)
-    return indices
+    return [
+        index
+        for index, value in enumerate(_option_quantities(choices))
+        if value and value[0] == quantity[0] and (not value[1] or quantity[1] in ("", value[1]))
+    ]
 
 
 def _parse_quantity(text: str) -> tuple[Fraction, str] | None:
@@ -368,16 +382,14 @@ def remove_half_option(text: str, choices: Sequence[str], *, labelled: bool = Fa
         return text
     label = _LABEL.match(text, begin) if labelled else None
     half = plain_text(text[label.end() if label else begin :])
+    texts: Sequence[str] = option_texts(tuple(choices)).plain
+    least_length = LEAST_PART
     if label and (
         option_text := plain_option_text(text[label.start() :].lstrip("([ ")[0], choices)
     ):
-        return (
-            text[:begin].rstrip() if option_text.startswith(half) and option_text != half else text
-        )
-    is_half = len(half) >= LEAST_PART and sum(
-        option.startswith(half) and option != half for option in option_texts(tuple(choices)).plain
-    )
-    return text[:begin].rstrip() if is_half == 1 else text
+        texts, least_length = [option_text], 0
+    fits = [option for option in texts if option.startswith(half) and option != half]
+    return text[:begin].rstrip() if len(half) >= least_length and len(fits) == 1 else text
 
 
 LEAST_PART = 8
@@ -390,22 +402,19 @@ _PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "
 _ITS_VERB = lazy_pattern(r"it ([a-z]{4,})s")
 # The beginning of `It was the employee's performance`.
 _IT_IS = lazy_pattern(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
-_IT_OR_THEY = ("it", "th")
-"""The first letters of all matches of `_ITS_VERB` and `_IT_IS`."""
 # The reason in `No, because the goods were late`.
 _REASON = lazy_pattern(r"\b(?:because|since) (.{20,})")
 
 
 def _find_other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     """Return another form of an option: its plural, or a reason that only this option gives."""
-    if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
+    if reason := _REASON.search(text):
         part = reason[1].rstrip(".")
         return part if sum(part in option for option, _ in options) == 1 else ""
-    if text[:2] in _IT_OR_THEY:
-        if verb := _ITS_VERB.fullmatch(text):
-            return verb[1]
-        if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
-            return text[there.end() :]
+    if verb := _ITS_VERB.fullmatch(text):
+        return verb[1]
+    if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
+        return text[there.end() :]
     return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
 
 
@@ -465,18 +474,12 @@ def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
     numbers = list(_QUANTITIES.finditer(sentence, begin))
-    values: set[tuple[Fraction, str] | None] = set()
-    spelt = dict.fromkeys(number[0].casefold().replace(",", "") for number in numbers)
-    if len(spelt) > 1 and len(set(map(float, filter(_is_decimal, spelt)))) > 1:
+    spelt = {number[0].casefold().replace(",", "") for number in numbers}
+    if len(set(map(float, filter(_is_decimal, spelt)))) > 1:
         return None
-    for number_text in spelt:
-        values.add(_parse_quantity(number_text))
-        if len(values) > 1:
-            return None
-    value = values.pop() if values else None
-    if value is None:
-        return None
-    place = places.get(value[0], -1)
+    values = set(map(_parse_quantity, spelt))
+    value = values.pop() if len(values) == 1 else None
+    place = places.get(value[0], -1) if value else -1
     if place < 0:
         return None
     return chr(ord("A") + place), numbers[-1].start(), numbers[-1].end()

@@ -135,25 +135,27 @@ class EvalScopeChoiceReader(Reader):
     def read(self, text: str, sample: Sample) -> Answer:
         labels = sample.labels
         ends = [match.end() for match in self.marker.finditer(text)]
-
-        def first_usable(order: Iterable[int]) -> str:
-            """Return the first sequence of labels after one of the markers."""
-            return next((run for end in order if (run := _labels_at(text, end, labels))), "")
-
-        last_run = first_usable(reversed(ends))
+        last_run = _first_labels(text, reversed(ends), labels)
         if not last_run:
-            capital = next((letter for letter in reversed(text) if letter.isupper()), "")
-            if capital and capital in labels:
-                return Answer(capital, "fallback")
-            return Answer(reason="invalid_label" if capital else "no_marker")
+            return _read_last_capital(text, labels)
         if last_run not in labels or len(last_run) != 1:
             return Answer(reason="ambiguous")
-        first_run = first_usable(ends) if len(ends) > 1 else last_run
-        return Answer(
-            last_run,
-            "strict",
-            first=first_run if first_run != last_run and len(first_run) == 1 else None,
-        )
+        first_run = _first_labels(text, ends, labels)
+        has_other = first_run != last_run and len(first_run) == 1
+        return Answer(last_run, "strict", first=first_run if has_other else None)
+
+
+def _first_labels(text: str, positions: Iterable[int], labels: str) -> str:
+    """Return the first sequence of labels that begins at one of the positions."""
+    return next((run for at in positions if (run := _labels_at(text, at, labels))), "")
+
+
+def _read_last_capital(text: str, labels: str) -> Answer:
+    """Return the last capital letter of a text if it is a label."""
+    capital = next((letter for letter in reversed(text) if letter.isupper()), "")
+    if capital and capital in labels:
+        return Answer(capital, "fallback")
+    return Answer(reason="invalid_label" if capital else "no_marker")
 
 
 def _labels_at(text: str, position: int, labels: str) -> str:

@@ -153,10 +153,8 @@ class RobustReader(Reader):
             return answer
         text, sample, cut = self.prepare(text, sample)
         kind = self._kind_of(sample)
-        if len(text) <= BARE and kind.closed and (len(text) < 6 or not _ANNOUNCES.search(text)):
-            bare = _COLON.sub("", text) if ":" in text else text
-            if value := kind.whole(bare, sample):
-                return Answer(value, "fallback", cut=cut, rule="whole_reply", passage=text.strip())
+        if len(text) <= BARE and (value := _read_brief_reply(text, kind, sample)):
+            return Answer(value, "fallback", cut=cut, rule="whole_reply", passage=text.strip())
         if not text or text.isspace():
             return Answer(reason="empty", cut=cut)
         answer = self._read_stretches(text, kind, sample)
@@ -177,11 +175,9 @@ class RobustReader(Reader):
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """Return the text to read, the sample to use, and whether run-on text was cut off."""
         is_ascii = text.isascii()
-        if not is_ascii and text.endswith("\ufffd"):
-            text = remove_half_character(text)
         if not is_ascii:
-            text = remove_pictures(text, sample)
-        if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
+            text = remove_pictures(remove_half_character(text), sample)
+        if _may_contain_thinking(text):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
             text = normalise_chinese(text)
@@ -191,7 +187,7 @@ class RobustReader(Reader):
             text = remove_cues(text, self._kind_of(sample), sample)
         if text[-2:-1] == "\n" and text[-1].isalpha():
             text = remove_cut_letter(text)
-        if sample.choices and "\n" in "".join(sample.choices):
+        if "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         return text, sample, False
@@ -210,14 +206,10 @@ class RobustReader(Reader):
         place = _PLAIN_ENDINGS.get(line[-_ENDING:])
         if place is None or place >= len(sample.choices):
             return None
-        if not line.isascii() and (has_wide(line) or "◁" in line):
-            return None
-        if "\n" in line or "<" in line or ":" in line[:4] or ("[" in line and "[THINK]" in line):
-            return None
         at = len(line) - _ENDING
-        if line.find("nswer") < at or "orrect " in line or ("R" in line and "NSWER" in line):
+        if _needs_preparation(line) or line.find("nswer") < at or "orrect " in line:
             return None
-        if "\\" in line and "boxed" in line:
+        if ("R" in line and "NSWER" in line) or ("\\" in line and "boxed" in line):
             return None
         if not line.endswith(STATED_PREFIXES, 0, at) and announcement_status(line, at) != "stated":
             return None
@@ -235,7 +227,13 @@ class RobustReader(Reader):
         is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
         if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
             answer = self._read_conclusion(text, kind.plainly(text, sample), sample, ())
-            return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
+            return _with_reason(answer, kind.nothing)
+        return self._read_announced(text, kind, sample, is_silent=is_silent)
+
+    def _read_announced(
+        self, text: str, kind: AnswerKind, sample: Sample, *, is_silent: bool
+    ) -> Answer:
+        """Return the answer of the first stretch that has one, after all announcements are read."""
         marked, reason = self._find_announcements(text, kind, sample, is_silent=is_silent)
         if len(marked) > 2 and (after := self._skip_replayed_examples(text, marked, sample)):
             return _answer_of_statements(
@@ -243,13 +241,15 @@ class RobustReader(Reader):
             )
         stretches, signs = self._split_stretches(text, marked, sample)
         answer = self._find_first_answer(text, stretches[:MOST_STRETCHES], marked, sample, signs)
-        if answer.value is not None or answer.reason == AMBIGUOUS.reason:
+        if _is_decided(answer):
             return answer
         reason = answer.reason or reason
-        why = reason if self._explains or reason == INVALID_LABEL.reason else ""
-        if "echoed_options" in signs:
-            why = why or "echoed_options"
-        return Answer(reason=why or answer.reason or kind.nothing, signs=signs)
+        reasons = [
+            reason if self._explains or reason == INVALID_LABEL.reason else "",
+            "echoed_options" if "echoed_options" in signs else "",
+            answer.reason,
+        ]
+        return Answer(reason=next(filter(None, reasons), kind.nothing), signs=signs)
 
     def _find_first_answer(
         self,
@@ -265,11 +265,11 @@ class RobustReader(Reader):
         for stretch in stretches:
             stretch_spans = [span for span in marked if stretch.start <= span.start < stretch.end]
             answer = self._read_stretch(text, stretch, stretch_spans, kind, sample, signs)
-            if answer.value is None and answer.reason != AMBIGUOUS.reason:
+            if not _is_decided(answer):
                 reason = answer.reason or reason
                 part = remove_denied_parts(text[stretch.start : stretch.end])
                 answer = self._read_unannounced(part, kind, sample, signs)
-            if answer.value is not None or answer.reason == AMBIGUOUS.reason:
+            if _is_decided(answer):
                 return _mark_as_cut(answer) if stretch.end < len(text) else answer
             reason = reason or answer.reason
         return Answer(reason=reason)
@@ -340,19 +340,12 @@ class RobustReader(Reader):
         at = text.rfind("answer is ")
         if at < 0 or kind.marker is not None:
             return None
-        line = text.find("\n", at)
-        if (line >= 0 and not text[line:].isspace()) or _may_say_more(text):
+        if text[at:].rstrip().count("\n") or _may_say_more(text):
             return None
-        first_line = text.find("\n")
-        if 0 <= first_line < at:
-            first_line_text = text[:first_line]
-            if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
-                return None
-            leads = len(first_line_text) <= BARE or LABELLED.match(first_line_text)
-            if leads and find_leading_answer(text, kind, sample):
-                return None
-        end = at + 9
-        announced_text = text[end : line if line >= 0 else len(text)].strip()
+        if "\n" in text[:at] and _may_answer_before(text, kind, sample):
+            return None
+        end = at + len("answer is")
+        announced_text = text[end:].strip()
         if len(announced_text) > SHORT_ANSWER and find_correction(announced_text):
             return None
         value = kind.read(announced_text, sample).value
@@ -432,19 +425,9 @@ class RobustReader(Reader):
         self, text: str, marked: Sequence[StatementSpan], sample: Sample
     ) -> int:
         """Return the index of the first statement after the answers of worked examples, or 0."""
-        kind = self._kind_of(sample)
-        if self._shown is None or not kind.many:
-            return 0
-        subset = sample.subset
-        if (answers := self._replayed.get(subset)) is None:
-            row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
-            example_spans, _ = find_statements(
-                self._shown(subset), self._strict, self._tolerant, kind, row
-            )
-            answers = tuple(span.statement.value for span in example_spans if span.statement.value)
-            self._replayed[subset] = answers
+        answers = self._read_worked_examples(sample)
         example_count = len(answers)
-        if example_count < 2 or len(marked) <= example_count:
+        if not 2 <= example_count < len(marked):
             return 0
         reply_values = [
             marked_span.statement.value or "?" for marked_span in marked[:example_count]
@@ -454,15 +437,22 @@ class RobustReader(Reader):
         if len(marked) == example_count + 1 and _only_last_is_about(marked, text, sample):
             return example_count
         # one bare answer for each worked example, and one for the question
-        is_bare = all(
-            later.start - earlier.end <= BARE
-            for earlier, later in pairwise(marked[: example_count + 1])
+        is_bare = marked[0].start <= BARE and all(
+            later.start - earlier.end <= BARE for earlier, later in pairwise(marked)
         )
-        return (
-            example_count
-            if is_bare and len(marked) == example_count + 1 and marked[0].start <= BARE
-            else 0
-        )
+        return example_count if is_bare and len(marked) == example_count + 1 else 0
+
+    def _read_worked_examples(self, sample: Sample) -> tuple[str, ...]:
+        """Return the answers of the worked examples before the question, read once per subset."""
+        subset, kind = sample.subset, self._kind_of(sample)
+        if self._shown is None or not kind.many:
+            return ()
+        if subset not in self._replayed:
+            row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
+            spans, _ = find_statements(self._shown(subset), self._strict, self._tolerant, kind, row)
+            values = (span.statement.value for span in spans)
+            self._replayed[subset] = tuple(filter(None, values))
+        return self._replayed[subset]
 
 
 def _only_last_is_about(marked: Sequence[StatementSpan], text: str, sample: Sample) -> bool:
@@ -482,6 +472,15 @@ def _only_last_is_about(marked: Sequence[StatementSpan], text: str, sample: Samp
 
 
 _LONG_WORD = lazy_pattern(r"\w{5,}")
+
+
+def _read_brief_reply(text: str, kind: AnswerKind, sample: Sample) -> str | None:
+    """Return the answer of a brief reply that is an answer alone."""
+    if not kind.closed or (len(text) >= 6 and _ANNOUNCES.search(text)):
+        return None
+    return kind.whole(_COLON.sub("", text) if ":" in text else text, sample)
+
+
 MOST_STRETCHES = 50
 """The most stretches that are read. A reply with more of them and no answer is a loop."""
 LETTERS = "ABCDEFGHIJ"
@@ -493,6 +492,27 @@ LONGEST_PASSAGE = 160
 """The longest passage of an answer, in characters."""
 
 
+def _may_answer_before(text: str, kind: AnswerKind, sample: Sample) -> bool:
+    """Whether a reply of several lines may answer before its last line."""
+    if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
+        return True
+    first_line = text.partition("\n")[0]
+    leads = len(first_line) <= BARE or LABELLED.match(first_line)
+    return bool(leads) and find_leading_answer(text, kind, sample) is not None
+
+
+def _needs_preparation(line: str) -> bool:
+    """Whether a reply has several lines, or text that `RobustReader.prepare` may change."""
+    if "\n" in line or ":" in line[:4] or _may_contain_thinking(line):
+        return True
+    return not line.isascii() and has_wide(line)
+
+
+def _may_contain_thinking(text: str) -> bool:
+    """Whether a text may contain the tags of any model for its reasoning."""
+    return "<" in text or ("[" in text and "[THINK]" in text) or "◁" in text
+
+
 def _may_say_more(text: str) -> bool:
     """Whether a reply with one ``answer is`` may contain another announcement."""
     if text.count("nswer") > 1 or ("R" in text and "NSWER" in text):
@@ -502,6 +522,16 @@ def _may_say_more(text: str) -> bool:
     if "\\" in text and "boxed" in text:
         return True
     return not text.isascii() and has_wide(text) and _WIDE.search(text) is not None
+
+
+def _is_decided(answer: Answer) -> bool:
+    """Whether an answer was found, or several that contradict each other."""
+    return answer.value is not None or answer.reason == AMBIGUOUS.reason
+
+
+def _with_reason(answer: Answer, reason: str) -> Answer:
+    """Return an answer, or `reason` if it has neither a value nor a reason."""
+    return answer if answer.value or answer.reason else Answer(reason=reason)
 
 
 def _mark_as_cut(answer: Answer) -> Answer:

@@ -167,23 +167,28 @@ def read_segment(text: str, spans: Spans, number: int, *, paragraph: bool = Fals
     line_end = text.find("\n", end, limit)
     segment = text[end : line_end if line_end >= 0 else limit].strip()
     if line_end >= 0 and (not segment.strip("*_`") or _is_separator_line(segment)):
-        block: list[str] = []
-        while line_end >= 0:
-            next_end = text.find("\n", line_end + 1, limit)
-            line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
-            line_end = next_end
-            if not line or _is_separator_line(line):
-                if block:
-                    break
-                continue
-            is_item = block and line[:2] in _BULLETS and block[0][:2] in _BULLETS
-            if block and not (paragraph or is_item):
-                break
-            block.append(line)
-        segment = "\n".join(block)
+        segment = _read_next_lines(text, line_end, limit, paragraph=paragraph)
     if "</" in segment:
         segment = segment.partition("</")[0].rstrip()
     return Segment(segment, start, end)
+
+
+def _read_next_lines(text: str, line_end: int, limit: int, *, paragraph: bool) -> str:
+    """Return the next line that is not empty, a list of items, or with `paragraph` a paragraph."""
+    block: list[str] = []
+    while line_end >= 0:
+        next_end = text.find("\n", line_end + 1, limit)
+        line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
+        line_end = next_end
+        if not line or _is_separator_line(line):
+            if block:
+                break
+            continue
+        is_item = block and line[:2] in _BULLETS and block[0][:2] in _BULLETS
+        if block and not (paragraph or is_item):
+            break
+        block.append(line)
+    return "\n".join(block)
 
 
 def _is_separator_line(line: str) -> bool:

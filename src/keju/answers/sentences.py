@@ -141,16 +141,19 @@ def is_unsure(clause: str, sample: Sample) -> bool:
             continue  # `the artist or movie name is (D)`
         if wrong_is_right and match[0].casefold() in _WRONG_WORDS:
             continue
-        if _ANSWER.search(clause, match.end()):
-            return (
-                True  # `I don't believe the answer is`: even if the question contains these words
-            )
-        if not clause[match.end() :].strip(_BEFORE_OPTION):
-            return True  # `The answer is not (`: directly before the option
-        around = clause[match.start() : match.end() + 3].strip()
-        if len(around) < 3 or around not in sample.text:
+        if _is_about_answer(clause, match, sample):
             return True
     return False
+
+
+def _is_about_answer(clause: str, match: re.Match[str], sample: Sample) -> bool:
+    """Whether a retracting word is about the answer, and not only a word of the question."""
+    if _ANSWER.search(clause, match.end()):
+        return True  # `I don't believe the answer is`: even if the question contains these words
+    if not clause[match.end() :].strip(_BEFORE_OPTION):
+        return True  # `The answer is not (`: directly before the option
+    around = clause[match.start() : match.end() + 3].strip()
+    return len(around) < 3 or around not in sample.text
 
 
 HEDGES = lazy_pattern(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
@@ -197,16 +200,24 @@ def is_ended(text: str) -> bool:
     if (not is_label and not ENDED.search(end)) or end.endswith("{~"):  # `\mathrm{~`, a unit
         return False
     line = text[-2 * SHORT :].rpartition("\n")[2].strip()
-    if line.count("(") > line.count(")") or (end[-1] == "$" and _OPEN_FORMULA.search(line)):
-        return False
-    tail = text[-TAIL:]
-    if tail.count("$$") % 2 or tail.count("\\[") > tail.count("\\]"):
-        return False
-    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP_LENGTH:]) > _MOST_REPETITIONS:
+    if _has_open_part(text, line) or _ends_with_loop(text):
         return False
     if end[-1] == "." and end[-2:-1].isdigit():
         return BROKEN_NUMBER.fullmatch(line) is None
     return not is_label or _LABEL_END.search(line[-_LOOP_LENGTH:]) is not None
+
+
+def _has_open_part(text: str, line: str) -> bool:
+    """Whether a bracket is open in the last `line` of a text, or a formula near its end."""
+    if line.count("(") > line.count(")") or (line[-1:] == "$" and _OPEN_FORMULA.search(line)):
+        return True
+    tail = text[-TAIL:]
+    return tail.count("$$") % 2 > 0 or tail.count("\\[") > tail.count("\\]")
+
+
+def _ends_with_loop(text: str) -> bool:
+    """Whether a long text repeats its ending."""
+    return len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP_LENGTH:]) > _MOST_REPETITIONS
 
 
 _MOST_REPETITIONS = 3

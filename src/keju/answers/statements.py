@@ -51,22 +51,21 @@ def find_statements(
     for number, (start, end, longer, is_strict) in enumerate(spans):
         if _begins_list(text, start, end):
             continue
-        statement = NO_STATEMENT
-        for segment_start in (end, longer) if longer > end else (end,):
+        statement = NO_ANSWER
+        for segment_start in sorted({end, max(end, longer)}):
             limits[number] = (start, segment_start)
             words = read_segment(text, limits, number, paragraph=kind.paragraph).text
             if number == len(spans) - 1 and _is_cut_off_loop(words, text, statements_by_words):
                 statement = NO_ANSWER
                 break
-            words = _clean_announced_words(
-                words, fills_form=is_strict and text[segment_start - 1] in ":："
-            )
-            if (statement_read := statements_by_words.get(words)) is None:
-                statement_read = statements_by_words[words] = kind.read(words, sample)
-            statement = statement_read
-            if statement.value is not None or statement not in SILENT:
+            fills_form = is_strict and text[segment_start - 1] in ":："
+            words = _clean_announced_words(words, fills_form=fills_form)
+            if words not in statements_by_words:
+                statements_by_words[words] = kind.read(words, sample)
+            statement = statements_by_words[words]
+            if statement not in SILENT:
                 break
-        if statement.value is None and statement in SILENT:
+        if statement in SILENT:
             reason = statement.reason
             continue
         status = announcement_status(text, start)
@@ -76,9 +75,6 @@ def find_statements(
         stated = statement if status == "stated" else AMBIGUOUS
         marked.append(StatementSpan(stated, start, limits[number][1], is_strict))
     return marked, reason
-
-
-NO_STATEMENT = AnswerStatement(None)
 
 
 def _begins_list(text: str, start: int, end: int) -> bool:

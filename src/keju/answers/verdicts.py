@@ -69,18 +69,14 @@ def find_last_verdict(
     words = _VerdictWords(word, values, at, phrases, question, _find_question_names(question))
     ended = ENDED.search(text) is not None
     sentences = find_last_sentences(text, 12)
-    is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
+    is_concluded = any(map(BEGINS_CONCLUSION.match, sentences[:1]))
     for number, original_sentence in enumerate(sentences):
         if len(original_sentence) > 3 * SHORT or (number and not ended):
             break
-        if UNDETERMINED.search(original_sentence) and not concludes(
-            original_sentence.rpartition(",")[2]
-        ):
+        if _leaves_open(original_sentence):
             return NO_ANSWER
-        needs_conclusion = number > (0 if is_concluded else 1)
-        if (needs_conclusion and not concludes(original_sentence)) or _says_nothing(
-            original_sentence, question
-        ):
+        may_count = number + is_concluded < 2 or concludes(original_sentence)
+        if not may_count or _says_nothing(original_sentence, question):
             continue
         before = sentences[1:4] if number == 0 else ()
         statement = _read_sentence(original_sentence, before, words, text, ended=ended)
@@ -100,6 +96,19 @@ class _VerdictWords(NamedTuple):
     names: set[str]
     """The names in the question."""
 
+    def has_one_value(self, text: str) -> bool:
+        """Whether all verdicts of a brief reply have the same value."""
+        verdict_values = {self.values[match[1].lower()] for match in self.word.finditer(text)}
+        return len(verdict_values) == 1 and len(text) <= BRIEF
+
+    def find_all(self, sentence: str) -> list[re.Match[str]]:
+        """Return the verdicts of a sentence that are separate words."""
+        return [
+            match
+            for match in self.word.finditer(sentence)
+            if _is_separate_word(sentence, match) and self.at(sentence, match.start())
+        ]
+
 
 def _read_sentence(
     original_sentence: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
@@ -110,28 +119,25 @@ def _read_sentence(
     """
     sentence = _remove_expressions(original_sentence, words.question)
     hedged = _HEDGED.search(sentence)
-    verdict_matches = [
-        match
-        for match in words.word.finditer(sentence)
-        if _is_separate_word(sentence, match) and words.at(sentence, match.start())
-    ]
+    verdict_matches = words.find_all(sentence)
     statement = (
         _choose_verdict(sentence, verdict_matches, words.values) if verdict_matches else NO_ANSWER
     )
     if statement.value is None and _is_about(sentence, words.names):
-        phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
-        value = _find_phrase_value(phrased, words.phrases, ended=ended)
+        certain_part = sentence[: hedged.start()] if hedged else sentence
+        value = _find_phrase_value(_REASON.split(certain_part)[0], words.phrases, ended=ended)
         if value and before and not concludes(original_sentence):
             value = _find_concluded_phrase(before, words) or value
         if value:
             return AnswerStatement(value)
-    if not verdict_matches:
-        return None
-    if not hedged:
-        return statement
-    verdict_values = {words.values[match[1].lower()] for match in words.word.finditer(text)}
     # a possible verdict counts if the reply contains no other
-    return statement if len(verdict_values) == 1 and len(text) <= BRIEF else None
+    counts = verdict_matches and (not hedged or words.has_one_value(text))
+    return statement if counts else None
+
+
+def _leaves_open(sentence: str) -> bool:
+    """Whether a sentence says that no answer is possible, without a conclusion at its end."""
+    return bool(UNDETERMINED.search(sentence)) and not concludes(sentence.rpartition(",")[2])
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
@@ -182,11 +188,7 @@ def _choose_verdict(
     ):
         verdict_matches = verdict_matches[:-1]
     last_match = verdict_matches[-1]
-    verdict_values = {values[match[1].lower()] for match in verdict_matches}
-    between = (
-        sentence[verdict_matches[-2].end() : last_match.start()] if len(verdict_matches) > 1 else ""
-    )
-    if len(verdict_values) > 1 and not (concludes(between) or _EVALUATES.search(between)):
+    if _contradict(sentence, verdict_matches, values):
         return NO_ANSWER
     before = sentence[max(0, last_match.start() - 40) : last_match.start()]
     clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
@@ -198,6 +200,16 @@ def _choose_verdict(
         return NO_ANSWER
     is_conclusion = is_end or concludes(before)
     return AnswerStatement(values[last_match[1].lower()]) if is_conclusion else NO_ANSWER
+
+
+def _contradict(
+    sentence: str, verdict_matches: Sequence[re.Match[str]], values: Mapping[str, str]
+) -> bool:
+    """Whether a sentence has different verdicts, and does not conclude the last of them."""
+    if len({values[match[1].lower()] for match in verdict_matches}) < 2:
+        return False
+    between = sentence[verdict_matches[-2].end() : verdict_matches[-1].start()]
+    return not (concludes(between) or _EVALUATES.search(between))
 
 
 # `", not "`, ` rather than `: between a verdict and a contrasting one.
@@ -255,24 +267,33 @@ def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str |
     for pattern, affirmed, denied in phrases:
         for match in pattern.finditer(sentence):
             before = sentence[max(0, match.start() - 60) : match.start()]
-            if _ASKED.search(before) or _SAID_BY.search(sentence, 0, match.start()):
+            if _is_reported(sentence, match, before):
                 continue
-            if _CONDITION.match(sentence, match.end()):
-                continue
-            is_denied = (
-                _NEGATION.search(before)
-                or _IS_FALSE.match(sentence, match.end())
-                or _BUT_NOT.search(sentence, match.end())
-            )
-            if not (is_denied and denied) and _is_doubtful(sentence, match, before):
+            value = affirmed
+            if denied and _is_denied(sentence, match, before):
+                value = denied
+            elif _is_doubtful(sentence, match, before):
                 value = ""
-            else:
-                value = denied if is_denied and denied else affirmed
             candidates.append((match.end(), -match.start(), value))
-    return (
-        max(candidates)[2]
-        if candidates and (ended or max(candidates)[0] == len(sentence))
-        else None
+    if not candidates:
+        return None
+    end, _, value = max(candidates)
+    return value if ended or end == len(sentence) else None
+
+
+def _is_reported(sentence: str, phrase: re.Match[str], before: str) -> bool:
+    """Whether a phrase is a question, a condition or the words of someone else."""
+    if _ASKED.search(before) or _SAID_BY.search(sentence, 0, phrase.start()):
+        return True
+    return _CONDITION.match(sentence, phrase.end()) is not None
+
+
+def _is_denied(sentence: str, phrase: re.Match[str], before: str) -> bool:
+    """Whether the words before or after a phrase deny it."""
+    return bool(
+        _NEGATION.search(before)
+        or _IS_FALSE.match(sentence, phrase.end())
+        or _BUT_NOT.search(sentence, phrase.end())
     )
 
 
@@ -363,22 +384,29 @@ def find_last_count(text: str) -> str | None:
         plain = _NEXT_TO_DIGITS.sub(" ", plain_numerals(sentence))
         if plain.count("(") > plain.count(")"):
             return None  # it breaks off inside an expression
-        if final := _FINAL_RESULT.search(plain):
-            first_number = next(iter(find_numbers(plain[final.end() :])), None)
-            if (
-                first_number
-                and first_number.clear
-                and not first_number.percent
-                and first_number.start < 3
-            ):
-                return first_number.plain
-        if total := _IN_TOTAL.search(plain):
-            return str(NUMBER_WORDS.get(total[1].lower(), total[1]))
-        cues = (_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain)
-        for cue in reversed(list(cues)):
-            value = _find_number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
-            if value is not None:
-                return value or None
+        cues = _COUNTS if number else _COUNTS_OR_EQUALS
+        value = _find_final_result(plain) or _find_count(plain, cues)
+        if value is not None:
+            return value or None
+    return None
+
+
+def _find_final_result(plain: str) -> str | None:
+    """Return the number after ``the final result is``, or the one of ``12 in total``."""
+    if final := _FINAL_RESULT.search(plain):
+        number = next(iter(find_numbers(plain[final.end() :])), None)
+        if number and number.start < 3 and number.clear and not number.percent:
+            return number.plain
+    total = _IN_TOTAL.search(plain)
+    return str(NUMBER_WORDS.get(total[1].lower(), total[1])) if total else None
+
+
+def _find_count(plain: str, cues: re.Pattern[str]) -> str | None:
+    """Return the number after the last cue with a number; empty if unclear, None without one."""
+    for cue in reversed(list(cues.finditer(plain))):
+        value = _find_number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
+        if value is not None:
+            return value
     return None
 
 
@@ -401,12 +429,8 @@ def _find_number_after(text: str) -> str | None:
     candidates = numbers or words
     if not candidates and not all_numbers:
         return None
-    if (
-        len(set(candidates)) != 1
-        or len(candidates) > _MOST_REPETITIONS
-        or len(all_numbers) > len(numbers)
-        or _DENIES.search(text)
-    ):
+    is_one = len(set(candidates)) == 1 and len(candidates) <= _MOST_REPETITIONS
+    if not is_one or len(all_numbers) > len(numbers) or _DENIES.search(text):
         return ""
     return candidates[0]
 

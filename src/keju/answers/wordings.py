@@ -105,14 +105,18 @@ def find_announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[t
     else:
         spans = [match.span() for match in pattern.finditer(text)]
     if '":' in text and "{" in text:
-        spans += [
-            field.span()
-            for field in FIELD.finditer(text)
-            if not any(start < field.end() and field.start() < end for start, end in spans)
-        ]
-        spans.sort()
-    if "\\boxed" not in text:
-        return spans
+        fields = [field.span() for field in FIELD.finditer(text)]
+        spans = sorted([*spans, *(field for field in fields if not _overlaps(field, spans))])
+    return _add_boxes(text, spans) if "\\boxed" in text else spans
+
+
+def _overlaps(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    """Whether a span shares characters with any of the others."""
+    return any(start < span[1] and span[0] < end for start, end in others)
+
+
+def _add_boxes(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans of all markers, and of the boxes that belong to no marker, in order."""
     # The backslash of each `\boxed{B}`.
     boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
     kept_spans: list[tuple[int, int]] = []

@@ -132,36 +132,41 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
     if choices is not None:
         if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
             raise DataError("choices_no_list")
-        target, label = sample.target, _unbracket(sample.target)
-        current_texts, row_texts = (
-            [text.strip() for text in texts] for texts in (sample.choices, choices)
-        )
-        if (
-            labelled
-            and label
-            and sorted(current_texts) == sorted(row_texts)
-            and len(set(current_texts)) == len(current_texts)
-        ):
-            place = row_texts.index(current_texts[sample.labels.index(label)])
-            target = target.replace(label, LABELS[place])
+        target = _find_moved_target(sample, choices) if labelled else sample.target
         sample = msgspec.structs.replace(sample, choices=tuple(choices), order=(), target=target)
-    key, recorded = recorded_gold(row)
-    if recorded is not None:
-        if isinstance(recorded, bool) or not isinstance(recorded, str | int | float):
-            raise DataError("row_gold_not_text", key=key)
-        if labelled and not (
-            isinstance(recorded, str) and _unbracket(recorded) in ("", *sample.labels)
-        ):
-            raise DataError(
-                "choices_recorded", key=key, recorded=repr(recorded), labels=sample.labels
-            )
-        if gold:
-            sample = msgspec.structs.replace(sample, target=str(recorded))
+    recorded = _check_recorded_gold(row, sample.labels if labelled else None)
+    if gold and recorded is not None:
+        sample = msgspec.structs.replace(sample, target=str(recorded))
     if labelled and choices is not None:
         check_choices(
             sample.choices, _unbracket(sample.target), TranslatableText("quoted", name="choices")
         )
     return sample
+
+
+def _find_moved_target(sample: Sample, choices: Sequence[str]) -> str:
+    """Return the gold label of a sample among `choices`, if they are its options in any order."""
+    label = _unbracket(sample.target)
+    sample_texts = [text.strip() for text in sample.choices]
+    row_texts = [text.strip() for text in choices]
+    is_permutation = sorted(sample_texts) == sorted(row_texts)
+    if not label or not is_permutation or len(set(sample_texts)) < len(sample_texts):
+        return sample.target
+    place = row_texts.index(sample_texts[sample.labels.index(label)])
+    return sample.target.replace(label, LABELS[place])
+
+
+def _check_recorded_gold(row: Mapping[str, Any], labels: str | None) -> str | int | float | None:
+    """Return a row's gold answer; DataError if it is not text, or not one of `labels`."""
+    key, recorded = recorded_gold(row)
+    if recorded is None:
+        return None
+    if isinstance(recorded, bool) or not isinstance(recorded, str | int | float):
+        raise DataError("row_gold_not_text", key=key)
+    is_label = isinstance(recorded, str) and _unbracket(recorded) in ("", *(labels or ""))
+    if labels is not None and not is_label:
+        raise DataError("choices_recorded", key=key, recorded=repr(recorded), labels=labels)
+    return recorded
 
 
 def _unbracket(target: str) -> str:

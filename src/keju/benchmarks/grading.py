@@ -150,6 +150,6 @@ def _score(answer: Answer, sample: Sample, reader: Reader) -> Score:
         parts = {name: float(part) for name, part in worth.items()}
         worth = next(iter(parts.values()))
     value = float(worth)
-    if value < 0 or value > 1 or (parts and (min(parts.values()) < 0 or max(parts.values()) > 1)):
+    if value < 0 or value > 1 or not all(0 <= part <= 1 for part in parts.values()):
         raise ValueError(f"reader '{reader.name}' gives {parts or value!r}, which is not in [0, 1]")
     return Score(value, "correct" if value >= PASS else "incorrect", parts=parts)

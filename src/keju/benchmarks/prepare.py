@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from traceback import extract_tb
 from typing import Any, Literal
 
@@ -76,16 +77,14 @@ def prepare_exam(
     given_settings = settings = _parse_settings(name, args)
     if judged:
         settings = settings.without_own_judge()
-    replaced = [
-        name
-        for name in sorted(given_settings.model_fields_set)
-        if name not in settings.model_fields_set
-        or getattr(settings, name) != getattr(given_settings, name)
-    ]
-    alias_protocol = benchmark.alias_protocols.get(name)
-    requested_protocol = (
-        settings.protocol or protocol or alias_protocol or settings.implied_protocol
+    replaced = _list_changed_settings(given_settings, settings)
+    requested_protocols = (
+        settings.protocol,
+        protocol,
+        benchmark.alias_protocols.get(name),
+        settings.implied_protocol,
     )
+    requested_protocol = next(filter(None, requested_protocols), None)
     protocol_name = choose_protocol(benchmark, requested_protocol).name
     settings = settings.model_copy(update={"protocol": protocol_name})
     folder = locate(
@@ -105,6 +104,15 @@ def prepare_exam(
         notice = Notice("judge_of_task", {"settings": ", ".join(replaced)})
         exam.warnings = (*exam.warnings, notice)
     return exam, settings
+
+
+def _list_changed_settings(given: DatasetArgs, settings: DatasetArgs) -> list[str]:
+    """Return the given settings that `settings` no longer has, or has with another value."""
+    return [
+        name
+        for name in sorted(given.model_fields_set)
+        if name not in settings.model_fields_set or getattr(settings, name) != getattr(given, name)
+    ]
 
 
 def _make_edited_notice(files: Sequence[str]) -> Notice:
@@ -131,33 +139,17 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             offline=config.offline,
             judged=config.judge is not None and config.judge.strategy != "rule",
         )
-        limit = config.limit if args.limit is None else args.limit
-        selected_exam = select(
-            exam,
-            limit,
-            total=config.total if args.limit is None else None,
-            method=config.sample,
-            shuffle=args.shuffle,
-            seed=config.seed,
-        )
-        selected_exam.hints = (*selected_exam.hints, *_size_hints(exam, args, limit, config.total))
+        selected_exam = _apply_limit(exam, args, config)
         if requested_ids is not None:
             selected_exam = restrict_to_ids(selected_exam, requested_ids)
             unmatched_ids -= {sample.id for sample in selected_exam.samples}
             notice = Notice("chosen_questions", {"n": len(selected_exam.samples)})
             selected_exam.warnings = (*selected_exam.warnings, notice)
         if config.part is not None:
-            part, parts = config.part
-            selected_exam = restrict(selected_exam, range(part, len(selected_exam.samples), parts))
-            values = {"part": part + 1, "parts": parts, "n": len(selected_exam.samples)}
-            selected_exam.warnings = (*selected_exam.warnings, Notice("shard_of_questions", values))
+            selected_exam = _select_part(selected_exam, *config.part)
         selected_exam.arm = arm
-        exam_key = (selected_exam.benchmark, arm)
-        if any(
-            exam_key == (prepared_exam.benchmark, prepared_exam.arm)
-            for prepared_exam, _ in prepared
-        ):
-            raise ConfigError("prepare_twice", benchmark=selected_exam.benchmark, name=name)
+        if (exam.benchmark, arm) in {(ready.benchmark, ready.arm) for ready, _ in prepared}:
+            raise ConfigError("prepare_twice", benchmark=exam.benchmark, name=name)
         if config.rotate_options > 1:
             from keju.benchmarks.rotation import rotate_exam
 
@@ -167,6 +159,29 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
         names = [exam.benchmark for exam, _ in prepared]
         raise ConfigError("unknown_ids", id=min(unmatched_ids), n=len(unmatched_ids), names=names)
     return prepared
+
+
+def _apply_limit(exam: Exam, args: DatasetArgs, config: TaskConfig) -> Exam:
+    """Return the exam with the questions that the limits of the exam or of the task select."""
+    limit, total = (config.limit, config.total) if args.limit is None else (args.limit, None)
+    selected_exam = select(
+        exam,
+        limit,
+        total=total,
+        method=config.sample,
+        shuffle=args.shuffle,
+        seed=config.seed,
+    )
+    selected_exam.hints = (*selected_exam.hints, *_size_hints(exam, args, limit, config.total))
+    return selected_exam
+
+
+def _select_part(exam: Exam, part: int, parts: int) -> Exam:
+    """Return every question of an exam that belongs to one of several parts of a run."""
+    selected_exam = restrict(exam, range(part, len(exam.samples), parts))
+    values = {"part": part + 1, "parts": parts, "n": len(selected_exam.samples)}
+    selected_exam.warnings = (*selected_exam.warnings, Notice("shard_of_questions", values))
+    return selected_exam
 
 
 def _size_hints(
@@ -238,49 +253,23 @@ def prepare(
     passes the adapted one as `protocol`.
     """
     name, protocol = benchmark.name, protocol or choose_protocol(benchmark, args.protocol)
+    setup = _check_setup(benchmark, protocol, args, folder, seed)
     assert protocol.wording is not None  # otherwise the benchmark defines `make`
-    reject_settings(args, benchmark.refused, name)
-    if benchmark.examples is None:
-        reject_settings(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
-    subsets: Sequence[str] = ()
-    if benchmark.subset_names:
-        subsets = choose_subsets(
-            name, args.subset_list, benchmark.subset_names, benchmark.subset_aliases
-        )
-    shot_count = choose_shot_count(name, protocol, args)
-    reject_templates(benchmark, protocol, args)
-    protocol.wording.check(TranslatableText("place_protocol", name=name, protocol=protocol.name))
-    wording = protocol.wording.adapted(args, bool(shot_count))
-    setup = Setup(
-        benchmark=benchmark,
-        protocol=protocol,
-        args=args,
-        folder=folder,
-        subsets=subsets,
-        shots=shot_count,
-        seed=seed,
-    )
+    wording = protocol.wording.adapted(args, bool(setup.shots))
     questions, published = read_questions(setup)
     names = [subset.name for subset in questions.subsets]
-    samples, errata = questions.samples, dict(questions.errata)
-    if benchmark.faults is not None:
-        errata |= {sample.id: fault for sample in samples if (fault := benchmark.faults(sample))}
-    if args.shuffle_choices:
-        if not all(sample.choices for sample in samples):
-            raise ConfigError("prepare_no_options", name=name)
-        samples = ShuffledSamples(samples, seed)
+    samples = _shuffle_choices(name, questions.samples, seed if args.shuffle_choices else None)
     drawn_pool = read_drawn_pool(setup)
     shots, texts = ({}, {}) if drawn_pool else read_examples(setup, names)
     if drawn_pool and protocol.draw_shots is not None:
-        places = protocol.draw_shots(len(drawn_pool), shot_count, len(samples))
+        places = protocol.draw_shots(len(drawn_pool), setup.shots, len(samples))
         samples = add_drawn_shots(samples, places)
     counts = count_rows(questions.subsets, benchmark.rows)
     notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
     titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
-    faults: list[Notice] = []
-    if _is_plugin(benchmark):
-        shot_samples = (shot for pool in shots.values() for shot in pool)
-        faults = check_samples(name, questions.samples, shot_samples)
+    shot_samples = chain.from_iterable(shots.values())
+    is_plugin = _is_plugin(benchmark)
+    faults = check_samples(name, questions.samples, shot_samples) if is_plugin else []
     return benchmark.exam(
         benchmark=name,
         protocol=protocol,
@@ -296,13 +285,61 @@ def prepare(
         if drawn_pool
         else wording.prompts(names, shots, examples=texts, titles=titles),
         averages=(mean_over(published),) if benchmark.averages is None else benchmark.averages,
-        errata=errata,
+        errata={**questions.errata, **_find_faults(benchmark, questions.samples)},
         clustered=questions.clustered,
         references=benchmark.references,
         warnings=(*questions.warnings, *make_count_warnings(counts), *faults),
         hints=tuple(faults),
         settings=(benchmark.settings or default_settings)(setup, wording),
     )
+
+
+def _check_setup(
+    benchmark: Benchmark, protocol: Protocol, args: DatasetArgs, folder: DataFolder, seed: int
+) -> Setup:
+    """Return the settings of an exam with its subsets and number of worked examples.
+
+    ConfigError for settings and templates that are invalid or would do nothing.
+    """
+    name = benchmark.name
+    reject_settings(args, benchmark.refused, name)
+    if benchmark.examples is None:
+        reject_settings(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
+    subsets: Sequence[str] = ()
+    if benchmark.subset_names:
+        subsets = choose_subsets(
+            name, args.subset_list, benchmark.subset_names, benchmark.subset_aliases
+        )
+    shot_count = choose_shot_count(name, protocol, args)
+    reject_templates(benchmark, protocol, args)
+    if protocol.wording is not None:
+        place = TranslatableText("place_protocol", name=name, protocol=protocol.name)
+        protocol.wording.check(place)
+    return Setup(
+        benchmark=benchmark,
+        protocol=protocol,
+        args=args,
+        folder=folder,
+        subsets=subsets,
+        shots=shot_count,
+        seed=seed,
+    )
+
+
+def _shuffle_choices(name: str, samples: Sequence[Sample], seed: int | None) -> Sequence[Sample]:
+    """Return the questions with their options shuffled; unchanged if `seed` is None."""
+    if seed is None:
+        return samples
+    if not all(sample.choices for sample in samples):
+        raise ConfigError("prepare_no_options", name=name)
+    return ShuffledSamples(samples, seed)
+
+
+def _find_faults(benchmark: Benchmark, samples: Sequence[Sample]) -> dict[str, str]:
+    """Return the faulty questions that the benchmark recognises, by sample id."""
+    if benchmark.faults is None:
+        return {}
+    return {sample.id: fault for sample in samples if (fault := benchmark.faults(sample))}
 
 
 def _is_plugin(benchmark: Benchmark) -> bool:

@@ -65,42 +65,46 @@ def get(name: str) -> Benchmark:
     from keju.config.exams import is_path, path_of  # imports all settings, which help does not need
 
     if is_path(name):
-        from keju.benchmarks.custom import custom_exam
-
-        path = path_of(name)
-        if (plugin := plugin_name(path)) is not None:
-            raise ConfigError("benchmark_is_package", path=shlex.quote(str(path)), name=plugin)
-        if path.suffix == ".py":
-            return _load_file(path)
-        return custom_exam(path, [*names(), *ALIASES])
+        return _load_path(path_of(name))
     canonical_name = ALIASES.get(name, name)
-    for candidate_name in dict.fromkeys((name, canonical_name)):
-        if (
-            candidate_name in BUILT_IN or candidate_name in ALIASES
-        ) and candidate_name in _plugins():
-            raise ConfigError(
-                "registry_taken", name=candidate_name, plugin=_plugins()[candidate_name].value
-            )
+    for candidate_name in (name, canonical_name):
+        is_taken = candidate_name in BUILT_IN or candidate_name in ALIASES
+        if is_taken and candidate_name in _plugins():
+            plugin = _plugins()[candidate_name].value
+            raise ConfigError("registry_taken", name=candidate_name, plugin=plugin)
     if canonical_name in BUILT_IN:
         module, _, attribute = BUILT_IN[canonical_name][0].partition(":")
         benchmark: Benchmark = getattr(importlib.import_module(module), attribute)
         return benchmark
     if canonical_name in _plugins():
-        from keju.benchmarks.base import Benchmark
-
-        point = _plugins()[canonical_name]
-        where = TranslatableText("place_plugin", name=point.name, value=point.value)
-        try:
-            loaded_object = point.load()
-        except Exception as error:
-            kind = type(error).__name__
-            raise ConfigError(
-                "registry_not_loaded", where=where, kind=kind, problem=error
-            ) from None
-        if not isinstance(loaded_object, Benchmark):
-            raise ConfigError("registry_no_benchmark", where=where)
-        return loaded_object
+        return _load_plugin(_plugins()[canonical_name])
     raise ConfigError("unknown_benchmark", name=name, hint=_suggest(name))
+
+
+def _load_path(path: Path) -> Benchmark:
+    """Return the exam in a folder, a file of questions, or a Python file."""
+    from keju.benchmarks.custom import custom_exam
+
+    if (plugin := plugin_name(path)) is not None:
+        raise ConfigError("benchmark_is_package", path=shlex.quote(str(path)), name=plugin)
+    if path.suffix == ".py":
+        return _load_file(path)
+    return custom_exam(path, [*names(), *ALIASES])
+
+
+def _load_plugin(point: metadata.EntryPoint) -> Benchmark:
+    """Return the benchmark of an entry point of another package."""
+    from keju.benchmarks.base import Benchmark
+
+    where = TranslatableText("place_plugin", name=point.name, value=point.value)
+    try:
+        loaded_object = point.load()
+    except Exception as error:
+        kind = type(error).__name__
+        raise ConfigError("registry_not_loaded", where=where, kind=kind, problem=error) from None
+    if not isinstance(loaded_object, Benchmark):
+        raise ConfigError("registry_no_benchmark", where=where)
+    return loaded_object
 
 
 def _suggest(name: str) -> str:

@@ -215,32 +215,39 @@ def select(
         if shuffle:
             draw.shuffle(shuffled := array("I", rows))
             rows = shuffled
-        row_count = len(rows)
-        if limit is not None:
-            row_count = min(
-                row_count, limit if isinstance(limit, int) else math.ceil(row_count * limit)
-            )
-        if subset_counts is not None:
-            row_count = subset_counts[number]
-            if not row_count:
-                continue
+        count = subset_counts[number] if subset_counts else _limit_count(len(rows), limit)
+        if subset_counts and not count:
+            continue
         start = len(selected_rows)
-        if row_count == len(rows) or method == "first":
-            selected_rows.extend(rows[:row_count])
-        else:
-            drawn = draw.sample(rows, len(rows))
-            if method == "stratified":
-                ranked_rows = heapq.nsmallest(
-                    row_count, _stratified_positions(drawn, exam.samples), key=itemgetter(0)
-                )
-                drawn = [row for _, row in ranked_rows]
-            selected_rows.extend(sorted(drawn[:row_count]))
+        strata = exam.samples if method == "stratified" else None
+        is_first = count == len(rows) or method == "first"
+        selected_rows.extend(rows[:count] if is_first else _draw_rows(rows, count, draw, strata))
         subsets.append(Subset(subset.name, start, len(selected_rows), subset.title, len(rows)))
     drawn_exam = _select_rows(exam, selected_rows, subsets)
     drawn_exam.undrawn = {subset.name for subset in exam.subsets} - {
         subset.name for subset in subsets
     }
     return drawn_exam
+
+
+def _limit_count(size: int, limit: int | float | None) -> int:
+    """Return how many questions of a subset a limit keeps; a float is a share."""
+    if limit is None:
+        return size
+    return min(size, limit if isinstance(limit, int) else math.ceil(size * limit))
+
+
+def _draw_rows(
+    rows: Sequence[int], count: int, draw: random.Random, strata: Sequence[Sample] | None
+) -> list[int]:
+    """Draw some rows; with `strata`, the target answers keep their proportions."""
+    drawn = draw.sample(rows, len(rows))
+    if strata is not None:
+        ranked_rows = heapq.nsmallest(
+            count, _stratified_positions(drawn, strata), key=itemgetter(0)
+        )
+        drawn = [row for _, row in ranked_rows]
+    return sorted(drawn[:count])
 
 
 def split_total(sizes: Sequence[int], total: int) -> list[int]:

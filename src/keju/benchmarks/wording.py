@@ -203,34 +203,42 @@ class Wording:
         tails: dict[str, list[str | Word]] = {}
         for subset in subsets:
             title = (titles or {}).get(subset, subset)
-            subset_shots = (shots or {}).get(subset, ())
-            text = (examples or {}).get(subset, "")
             values = {**self.constants, **dict.fromkeys(self.shared, title)}
             system = self.system_prompt
             if system is None:
                 system = fill(self.system, values)
             messages = [Message("system", system)] if system else []
-            vocabulary = {**SHOT_WORDS, **(self.shot_words or self.words)}
-            vocabulary |= {name: _constant(value) for name, value in values.items()}
-            shot_questions = [
-                fill_from_sample(self.shot, vocabulary, shot) for shot in subset_shots
-            ]
-            shot_answers = [fill_from_sample(self.reply, vocabulary, shot) for shot in subset_shots]
+            written_shots = self._write_shots((shots or {}).get(subset, ()), values)
             if self.turns:
                 lead, tail = self.parts(False)
                 lead = fill(lead, values)
-                for question, answer in zip(shot_questions, shot_answers, strict=True):
+                for question, answer in written_shots:
                     messages += [Message("user", lead + question), Message("assistant", answer)]
                     lead = ""
             else:
-                pairs = zip(shot_questions, shot_answers, strict=True)
-                text = text or self.between.join(question + answer for question, answer in pairs)
+                text = (examples or {}).get(subset) or self.between.join(
+                    map("".join, written_shots)
+                )
                 values[self.examples] = text
                 lead, tail = self.parts(bool(text))
                 lead = fill(lead, values)
             prefixes[subset] = Prefix(tuple(messages), lead)
             tails[subset] = split_template(tail, self.words, values)
         return PromptMaker(prefixes, tails, self.cue)
+
+    def _write_shots(
+        self, shots: Sequence[Sample], values: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
+        """Return the question and the answer of each worked example."""
+        vocabulary = {**SHOT_WORDS, **(self.shot_words or self.words)}
+        vocabulary |= {name: _constant(value) for name, value in values.items()}
+        return [
+            (
+                fill_from_sample(self.shot, vocabulary, shot),
+                fill_from_sample(self.reply, vocabulary, shot),
+            )
+            for shot in shots
+        ]
 
     def drawn_prompts(
         self, subsets: Iterable[str], pool: Sequence[Sample], key: str

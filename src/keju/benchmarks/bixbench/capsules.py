@@ -147,32 +147,39 @@ def _list_folder_files(capsule_folder: Path) -> Iterator[_CapsuleFile]:
 
 def _select_data(files: Sequence[_CapsuleFile]) -> tuple[list[_CapsuleFile], list[str]]:
     """Return the data files, with paths relative to the data folder, and the names left out."""
-    top_folders = {file.path.parts[0] for file in files if len(file.path.parts) > 1}
-    has_single_folder = len(top_folders) == 1 and all(len(file.path.parts) > 1 for file in files)
+    top_folders = {_top_folder(file.path) for file in files}
     # One folder contains the full capsule.
-    if has_single_folder and not _contains_word("data", next(iter(top_folders))):
+    if len(top_folders) == 1 and (top := top_folders.pop()) and not _contains_word("data", top):
         return _select_data(
             [_CapsuleFile(_strip_top_folder(file.path), file.copy) for file in files]
         )
     data_files: list[_CapsuleFile] = []
     left_out: list[str] = []
     for file in files:
-        top = file.path.parts[0] if len(file.path.parts) > 1 else ""
-        is_answer_file = len(file.path.parts) == 1 and file.path.name in ANSWER_FILES
-        if is_answer_file or _contains_word("notebook", top) or _is_notebook(file.path):
+        if _is_solution(file.path):
             left_out.append(str(file.path))
+        elif _contains_word("data", _top_folder(file.path)):
+            data_files.append(_CapsuleFile(_strip_top_folder(file.path), file.copy))
         else:
-            data_files.append(
-                _CapsuleFile(_strip_top_folder(file.path), file.copy)
-                if _contains_word("data", top)
-                else file
-            )
+            data_files.append(file)
     paths = Counter(file.path for file in data_files)
     if duplicate := next((path for path, count in paths.items() if count > 1), None):
         raise DataError(
             "archive_twice", where=TranslatableText("bixbench.data_folders"), name=duplicate
         )
     return data_files, left_out
+
+
+def _top_folder(path: PurePosixPath) -> str:
+    """Return the first folder of a path; empty if the file is in none."""
+    return path.parts[0] if len(path.parts) > 1 else ""
+
+
+def _is_solution(path: PurePosixPath) -> bool:
+    """Whether a file may show the answers: a notebook, or a file of answers."""
+    if not _top_folder(path) and path.name in ANSWER_FILES:
+        return True
+    return _contains_word("notebook", _top_folder(path)) or _is_notebook(path)
 
 
 def _contains_word(word: str, folder: str) -> bool:

@@ -7,7 +7,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,15 @@ import msgspec
 
 from keju import messages
 from keju.answers.segments import split_any_thinking
-from keju.benchmarks.base import Benchmark, DataSource, Exam, Reader, Scores, Subset
+from keju.benchmarks.base import (
+    Benchmark,
+    DataSource,
+    Exam,
+    Reader,
+    Reference,
+    Scores,
+    Subset,
+)
 from keju.benchmarks.bixbench import agentic, open_answers, readers
 from keju.benchmarks.bixbench.args import AGENTIC_SETTINGS, BixBenchArgs
 from keju.benchmarks.bixbench.data import (
@@ -109,11 +117,7 @@ class BixBenchExam(Exam):
         if self._is_of_unknown_order(row):
             if not gold:
                 raise DataError("bixbench.unknown_order", key=recorded_gold(row)[0])
-            letters = f"{recorded_gold(row)[1]}{row.get('unsure') or ''}"
-            option_count = max(
-                [len(sample.choices), *(LABELS.find(letter) + 1 for letter in letters)]
-            )
-            sample = msgspec.structs.replace(sample, choices=("",) * option_count)
+            sample = _blank_options(sample, row)
         choices = row.get("choices")
         if isinstance(choices, list):
             normalized_row["choices"] = [
@@ -128,6 +132,13 @@ class BixBenchExam(Exam):
         return super().as_recorded(sample, normalized_row, gold=gold)
 
 
+def _blank_options(sample: Sample, row: Mapping[str, Any]) -> Sample:
+    """Return a sample with as many options without text as the letters of a row need."""
+    letters = f"{recorded_gold(row)[1]}{row.get('unsure') or ''}"
+    option_count = max([len(sample.choices), *(LABELS.find(letter) + 1 for letter in letters)])
+    return msgspec.structs.replace(sample, choices=("",) * option_count)
+
+
 def sample_id(name: str) -> str:
     """Return the sample id for a question id or, for hypotheses, a capsule's uuid."""
     return f"bixbench_{name.strip().lower().removeprefix('bixbench_')}"
@@ -135,46 +146,28 @@ def sample_id(name: str) -> str:
 
 def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
     """Load one version; the exam's setting ``seed`` overrides the task's seed."""
-    exam_args = args
-    if not isinstance(exam_args, BixBenchArgs):
-        exam_args = BixBenchArgs(**args.model_dump(exclude_unset=True))
-    if "seed" not in exam_args.model_fields_set:
-        exam_args = exam_args.model_copy(update={"seed": seed})
-    is_agentic = exam_args.mode == AGENTIC
-    protocol = choose_protocol(BIXBENCH, exam_args.protocol or exam_args.implied_protocol)
-    assert isinstance(protocol, BixBenchProtocol)
-    if is_agentic != (protocol.name == AGENTIC):
-        raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=exam_args.mode)
+    exam_args = _parse_args(args, seed)
+    protocol = _choose_protocol(exam_args)
     wording = protocol.make_wording(exam_args)
     table = read_table(folder, exam_args.data_version)
     if exam_args.all_questions and table.version == "1.5":
         raise ConfigError("bixbench.all_questions")
     questions = make_questions(table, exam_args, protocol)
     (subset,) = questions.subsets
-    for name in exam_args.subset_list or ():
-        if name.strip().lower() not in (subset.name, subset.name.removeprefix("v")):
-            raise ConfigError("bixbench.subset_not_asked", name=name, subset=subset.name)
-    if exam_args.subset_list == []:
-        raise ConfigError("bixbench.subset_list_empty")
+    _check_subset_list(exam_args.subset_list, subset.name)
     mcq = exam_args.answer_mode == "mcq"
-    is_published_view = mcq and exam_args.question_source == "mcq" and not exam_args.with_refusal
-    has_all_questions = table.version == "1.5" or exam_args.all_questions
+    is_agentic = exam_args.mode == AGENTIC
     return BixBenchExam(
         benchmark="bixbench",
         protocol=protocol if mcq else replace(protocol, reader="native"),
         samples=questions.samples,
         subsets=questions.subsets,
-        readers=readers.make_readers()
-        if mcq
-        else open_answers.make_readers(
-            hypothesis=exam_args.question_source == "hypothesis",
-            tags_required=protocol.tags_required,
-        ),
+        readers=_make_readers(exam_args, protocol),
         data=DataSource(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
         prompts=wording.prompts([subset.name]),
         errata=questions.errata,
         clustered=True,
-        references=REFERENCES[table.version] if is_published_view and has_all_questions else (),
+        references=_find_references(exam_args, table.version),
         beside="robust" if mcq else "tolerant",
         judge=exam_args.judge() if exam_args.names_a_judge else None,
         open_answers=not mcq,
@@ -188,6 +181,55 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         any_thinking=exam_args.use_think,
         notebook=agentic.make_notebook_task(exam_args, folder.path) if is_agentic else None,
     )
+
+
+def _parse_args(args: DatasetArgs, seed: int) -> BixBenchArgs:
+    """Return the settings as those of this exam, with the task's seed if they name none."""
+    exam_args = args
+    if not isinstance(exam_args, BixBenchArgs):
+        exam_args = BixBenchArgs(**args.model_dump(exclude_unset=True))
+    if "seed" not in exam_args.model_fields_set:
+        exam_args = exam_args.model_copy(update={"seed": seed})
+    return exam_args
+
+
+def _choose_protocol(args: BixBenchArgs) -> BixBenchProtocol:
+    """Return the protocol of the settings; ConfigError if their mode belongs to another one."""
+    protocol = choose_protocol(BIXBENCH, args.protocol or args.implied_protocol)
+    assert isinstance(protocol, BixBenchProtocol)
+    if (args.mode == AGENTIC) != (protocol.name == AGENTIC):
+        raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=args.mode)
+    return protocol
+
+
+def _check_subset_list(names: Sequence[str] | None, subset: str) -> None:
+    """Raise ConfigError if the user asks for other subsets than the only one of this view."""
+    if names is not None and not names:
+        raise ConfigError("bixbench.subset_list_empty")
+    for name in names or ():
+        if name.strip().lower() not in (subset, subset.removeprefix("v")):
+            raise ConfigError("bixbench.subset_not_asked", name=name, subset=subset)
+
+
+def _make_readers(args: BixBenchArgs, protocol: BixBenchProtocol) -> dict[str, Reader]:
+    """Return the readers of the answer mode: of letters, or of open answers."""
+    if args.answer_mode == "mcq":
+        return readers.make_readers()
+    return open_answers.make_readers(
+        hypothesis=args.question_source == "hypothesis", tags_required=protocol.tags_required
+    )
+
+
+def _has_all_questions(args: BixBenchArgs, version: str) -> bool:
+    """Whether all questions are asked, and not only the first of each capsule."""
+    return version == "1.5" or args.all_questions
+
+
+def _find_references(args: BixBenchArgs, version: str) -> Sequence[Reference]:
+    """Return the published figures; only one view has any."""
+    is_published_view = args.answer_mode == args.question_source == "mcq" and not args.with_refusal
+    is_published = is_published_view and _has_all_questions(args, version)
+    return REFERENCES[version] if is_published else ()
 
 
 class ViewItem(NamedTuple):
@@ -208,38 +250,8 @@ def make_questions(
 ) -> Questions:
     """Return the samples for these settings, in the order of the file."""
     hypothesis = args.question_source == "hypothesis"
-    if hypothesis:
-        name, notes = HYPOTHESIS, [*table.notes]
-        capsules = [c for c in table.capsules if c.answer is not None and c.hypothesis.strip()]
-        left_out = sorted({c.short_id for c in table.capsules} - {c.short_id for c in capsules})
-        if left_out:
-            names = ", ".join(left_out)
-            notes.append(f"hypotheses left out, as their truth is not recorded: {names}")
-        view_items = [
-            ViewItem(c.uuid, c.hypothesis, TRUTHS, int(not c.answer), c, {}) for c in capsules
-        ]
-    else:
-        name, notes = f"v{table.version}", []
-        has_all_questions = table.version == "1.5" or args.all_questions
-        selection = [
-            question for question in table.questions if has_all_questions or question.is_first
-        ]
-        if len(selection) < len(table.questions):
-            notes.append(
-                f"{len(selection)} of {len(table.questions)} questions, the first of each capsule:"
-                " all_questions true asks them all"
-            )
-        view_items = [
-            ViewItem(
-                q.id,
-                q.text,
-                (q.ideal, *q.distractors),
-                0,
-                q.capsule,
-                {"question_id": q.id, EVAL_MODE: q.eval_mode},
-            )
-            for q in selection
-        ]
+    name = HYPOTHESIS if hypothesis else f"v{table.version}"
+    view_items, notes = _list_hypotheses(table) if hypothesis else _list_questions(table, args)
     if not view_items:
         raise DataError("bixbench.nothing_of_view")
     asked_items = view_items[: args.max_episodes]
@@ -247,15 +259,7 @@ def make_questions(
         make_sample(view_item, name, index, args, protocol)
         for index, view_item in enumerate(asked_items)
     ]
-    errata: dict[str, str] = {}
-    for view_item, sample in zip(asked_items, samples, strict=True) if not hypothesis else ():
-        erratum = ERRATA[table.version].get(view_item.name)
-        if erratum and erratum.row == fingerprint(
-            view_item.text, view_item.options[view_item.gold]
-        ):
-            errata[sample.id] = erratum.fault
-        elif len({choice.strip() for choice in sample.choices}) < len(sample.choices):
-            errata[sample.id] = "two of its options are the same"
+    errata = {} if hypothesis else _find_errata(table.version, asked_items, samples)
     if args.answer_mode == "mcq":
         # The positions of the right answers, to show a permutation that does not vary before the
         # run.
@@ -273,6 +277,57 @@ def make_questions(
         notes=notes,
         warnings=make_count_warnings([count]),
     )
+
+
+def _list_hypotheses(table: QuestionTable) -> tuple[list[ViewItem], list[str]]:
+    """Return the hypotheses whose truth is recorded, and notes about the others."""
+    notes = [*table.notes]
+    capsules = [c for c in table.capsules if c.answer is not None and c.hypothesis.strip()]
+    left_out = sorted({c.short_id for c in table.capsules} - {c.short_id for c in capsules})
+    if left_out:
+        names = ", ".join(left_out)
+        notes.append(f"hypotheses left out, as their truth is not recorded: {names}")
+    items = [ViewItem(c.uuid, c.hypothesis, TRUTHS, int(not c.answer), c, {}) for c in capsules]
+    return items, notes
+
+
+def _list_questions(table: QuestionTable, args: BixBenchArgs) -> tuple[list[ViewItem], list[str]]:
+    """Return the questions with their options, and a note if only the first ones are asked."""
+    has_all_questions = _has_all_questions(args, table.version)
+    selection = [question for question in table.questions if has_all_questions or question.is_first]
+    notes = []
+    if len(selection) < len(table.questions):
+        notes.append(
+            f"{len(selection)} of {len(table.questions)} questions, the first of each capsule:"
+            " all_questions true asks them all"
+        )
+    items = [
+        ViewItem(
+            name=question.id,
+            text=question.text,
+            options=(question.ideal, *question.distractors),
+            gold=0,
+            capsule=question.capsule,
+            metadata={"question_id": question.id, EVAL_MODE: question.eval_mode},
+        )
+        for question in selection
+    ]
+    return items, notes
+
+
+def _find_errata(
+    version: str, view_items: Sequence[ViewItem], samples: Sequence[Sample]
+) -> dict[str, str]:
+    """Return the known errors of questions, and those with two equal options, by sample id."""
+    errata: dict[str, str] = {}
+    for view_item, sample in zip(view_items, samples, strict=True):
+        erratum = ERRATA[version].get(view_item.name)
+        right_option = view_item.options[view_item.gold]
+        if erratum and erratum.row == fingerprint(view_item.text, right_option):
+            errata[sample.id] = erratum.fault
+        elif len({choice.strip() for choice in sample.choices}) < len(sample.choices):
+            errata[sample.id] = "two of its options are the same"
+    return errata
 
 
 def make_sample(
@@ -344,26 +399,12 @@ def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[st
     Questions about one capsule are not independent, so every interval is clustered. Accuracy by a
     kind that all questions share is left out: it would repeat the accuracy.
     """
-    units: list[GradedAnswer] = []
-    for number, code in enumerate(scores.outcomes):
-        if code in GRADED or code in LOST:
-            sample_index = number // scores.epochs
-            group, value = (
-                samples[sample_index].group or samples[sample_index].id,
-                scores.values[number],
-            )
-            units.append(
-                GradedAnswer(sample_index, group, ALL_OUTCOMES[code], float(f"{value:.7g}"))
-            )
+    units = list(_list_answers(samples, scores))
     answered_units = [unit for unit in units if unit.outcome != "refused"]
     reward = _mean_estimate(units, lambda unit: unit.value, "mean score of all answers")
     counts = scores.outcome_counts()
-    # The standard deviation of single scores; None if there are none.
     values = [unit.value for unit in units if unit.outcome not in UNGRADED]
-    mean = math.fsum(values) / len(values) if values else 0.0
-    squares = math.fsum((value - mean) ** 2 for value in values)
-    deviation = math.sqrt(squares / len(values)) if values else None
-    deviation_details = {"std": deviation, "answers": len(values)}
+    deviation_details = {"std": _standard_deviation(values), "answers": len(values)}
     metrics = {
         "precision": _mean_estimate(
             answered_units, _right, "correct among answers that are no refusal"
@@ -376,16 +417,39 @@ def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[st
         ),
     }
     for kind, key in (("category", "categories"), ("eval_mode", EVAL_MODE)):
-        sample_indexes: dict[str, set[int]] = {}
-        for position, sample in enumerate(samples):
-            names = sample.metadata.get(key, [])
-            for name in [names] if isinstance(names, str) else names:
-                sample_indexes.setdefault(name, set()).add(position)
-        for name, indexes in sorted(sample_indexes.items()) if len(sample_indexes) > 1 else ():
+        for name, indexes in _group_samples(samples, key):
             kind_units = [unit for unit in units if unit.sample_index in indexes]
             title = f"accuracy, {kind.replace('_', ' ')} {name}"
             metrics[f"accuracy[{kind}={name}]"] = _mean_estimate(kind_units, _right, title)
     return metrics
+
+
+def _list_answers(samples: Sequence[Sample], scores: Scores) -> Iterator[GradedAnswer]:
+    """Yield all answers that are graded, or that still need a grade."""
+    for number, code in enumerate(scores.outcomes):
+        if code in GRADED or code in LOST:
+            sample_index = number // scores.epochs
+            group = samples[sample_index].group or samples[sample_index].id
+            value = float(f"{scores.values[number]:.7g}")
+            yield GradedAnswer(sample_index, group, ALL_OUTCOMES[code], value)
+
+
+def _standard_deviation(values: Sequence[float]) -> float | None:
+    """Return the standard deviation of single scores; None if there are none."""
+    if not values:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+
+
+def _group_samples(samples: Sequence[Sample], key: str) -> list[tuple[str, set[int]]]:
+    """Return the samples of each value of a metadata key; empty if all have the same value."""
+    sample_indexes: dict[str, set[int]] = {}
+    for position, sample in enumerate(samples):
+        names = sample.metadata.get(key, [])
+        for name in [names] if isinstance(names, str) else names:
+            sample_indexes.setdefault(name, set()).add(position)
+    return sorted(sample_indexes.items()) if len(sample_indexes) > 1 else []
 
 
 def _right(unit: GradedAnswer) -> float:

@@ -86,14 +86,7 @@ class OpenReader(Reader):
         if normalise_for_comparison(value) == normalise_for_comparison(target):
             return OpenAnswerVerdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            bounds, number = parse_range(target), find_stated_number(value)
-            if bounds is not None and not _may_contain_number(value):
-                return OpenAnswerVerdict(False, "range")
-            if bounds is None or number is None:
-                return UNDECIDED
-            return OpenAnswerVerdict(
-                any(map(bounds.holds, self._possible_values(number, percent=False))), "range"
-            )
+            return self._decide_range(value, target)
         number, gold = parse_number(value), parse_number(target)
         if number is None or gold is None:
             return UNDECIDED
@@ -105,6 +98,16 @@ class OpenReader(Reader):
             if rounded or is_same_number(number, gold)
             else UNDECIDED
         )
+
+    def _decide_range(self, value: str, target: str) -> OpenAnswerVerdict:
+        """Grade an answer by the bounds in its target."""
+        bounds, number = parse_range(target), find_stated_number(value)
+        if bounds is not None and not _may_contain_number(value):
+            return OpenAnswerVerdict(False, "range")
+        if bounds is None or number is None:
+            return UNDECIDED
+        values = self._possible_values(number, percent=False)
+        return OpenAnswerVerdict(any(map(bounds.holds, values)), "range")
 
     def _possible_values(self, number: ParsedNumber, percent: bool) -> Sequence[Decimal]:
         """Return the possible values of a number; `percent` is whether the target is in percent."""

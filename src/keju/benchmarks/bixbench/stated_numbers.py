@@ -132,65 +132,91 @@ def find_stated_number(text: str) -> ParsedNumber | None:
     candidate = _find_candidate(plain_text, find_numbers(plain_text))
     if candidate is None or not candidate.number.clear:
         return None
-    number, basis = candidate
-    before, tail = plain_text[: number.start], plain_text[number.end :]
-    preceding_text = before if basis == "itself" else _CLAUSE_END.split(before)[-1]
-    if _HEDGE.search(preceding_text):
+    number = candidate.number
+    before, after = plain_text[: number.start], plain_text[number.end :]
+    if _is_supposed(before, candidate) or _is_retracted(after, candidate):
         return None
-    if basis != "itself" and _CONDITION.search(_SENTENCE_END.split(before)[-1]):
-        return None
-    end = _SENTENCE_END.search(tail)
-    if end and end[0] == "?":
-        return None
-    later_text = ""
-    if basis == "answer":
-        later_text = tail[end.start() :] if end else ""
-        tail = tail[: end.start()] if end else tail
-    elif _SAMPLE_SIZE.search(before, max(0, number.start - _LEAD_REACH)) or _NO_ANSWER.search(
-        plain_text
+    if candidate.basis != "answer" and (
+        _SAMPLE_SIZE.search(before, max(0, number.start - _LEAD_REACH))
+        or _NO_ANSWER.search(plain_text)
     ):
-        return None
-    remark = _STATISTICS.sub(" ", tail)
-    if _DOUBT.search(remark) or find_numbers(remark) or _CORRECTION.search(later_text):
         return None
     return number
 
 
+def _is_supposed(before: str, candidate: _NumberCandidate) -> bool:
+    """Whether the text before a number denies, limits or supposes it."""
+    if candidate.basis == "itself":
+        return _HEDGE.search(before) is not None
+    if _HEDGE.search(_CLAUSE_END.split(before)[-1]):
+        return True
+    return _CONDITION.search(_SENTENCE_END.split(before)[-1]) is not None
+
+
+def _is_retracted(after: str, candidate: _NumberCandidate) -> bool:
+    """Whether the text after a number doubts it, adds another one, or asks a question.
+
+    After ``answer is``, later sentences only count if they correct the number.
+    """
+    end = _SENTENCE_END.search(after)
+    if end and end[0] == "?":
+        return True
+    remark, later_text = after, ""
+    if candidate.basis == "answer" and end:
+        remark, later_text = after[: end.start()], after[end.start() :]
+    remark = _STATISTICS.sub(" ", remark)
+    return bool(_DOUBT.search(remark) or find_numbers(remark) or _CORRECTION.search(later_text))
+
+
 def _find_candidate(text: str, numbers: Sequence[ParsedNumber]) -> _NumberCandidate | None:
     """Return the number after ``answer is`` or a sign of equality, or the only one of `text`."""
-    by_start = {number.start: number for number in numbers}
-
-    def numbers_after(marker: re.Pattern[str]) -> list[ParsedNumber | None]:
-        """Return, for each marker, the number right after it."""
-        leads = (_UP_TO_NUMBER.match(text, match.end()) for match in marker.finditer(text))
-        return [by_start.get(lead.end()) if lead else None for lead in leads]
-
-    announced_numbers = numbers_after(_ANSWER_IS)
+    announced_numbers = _numbers_after(_ANSWER_IS, text, numbers)
     if any(announced_numbers):
         last_number = announced_numbers[-1]
-        is_unanimous = last_number and all(
-            is_same_number(last_number, announced) for announced in announced_numbers if announced
-        )
+        is_unanimous = last_number and _are_same(last_number, announced_numbers)
         return _NumberCandidate(last_number, "answer") if last_number and is_unanimous else None
-    equated_numbers = [number for number in numbers_after(_EQUALS) if number]
-    if equated_numbers and all(
-        is_same_number(equated_numbers[-1], equated) for equated in equated_numbers
-    ):
+    equated_numbers = list(filter(None, _numbers_after(_EQUALS, text, numbers)))
+    if equated_numbers and _are_same(equated_numbers[-1], equated_numbers):
         last_number = equated_numbers[-1]
-        expression_start = len(text[: last_number.start].rstrip("=≈~ "))
-        while expression_start and text[expression_start - 1] in _EXPRESSION:
-            expression_start -= 1
         equated_starts = {number.start for number in equated_numbers}
-        # No earlier number competes with it: `at 5 genes r = 0.65`, `22/64 = 0.34`.
-        if all(
-            (rival.start >= expression_start and not rival.clear)
-            or _CIRCUMSTANCE.search(text, max(0, rival.start - _CIRCUMSTANCE_REACH), rival.start)
-            for rival in numbers
-            if rival.end <= last_number.start and rival.start not in equated_starts
-        ):
+        rivals = [
+            number
+            for number in numbers
+            if number.end <= last_number.start and number.start not in equated_starts
+        ]
+        if not _compete(rivals, last_number, text):
             return _NumberCandidate(last_number, "sign")
     if len(numbers) == 1:
         start = numbers[0].start
         if _LEAD.search(text, max(0, start - _LEAD_REACH), start):
             return _NumberCandidate(numbers[0], "itself")
     return None
+
+
+def _numbers_after(
+    marker: re.Pattern[str], text: str, numbers: Sequence[ParsedNumber]
+) -> list[ParsedNumber | None]:
+    """Return, for each marker, the number right after it."""
+    by_start = {number.start: number for number in numbers}
+    leads = (_UP_TO_NUMBER.match(text, match.end()) for match in marker.finditer(text))
+    return [by_start.get(lead.end()) if lead else None for lead in leads]
+
+
+def _are_same(number: ParsedNumber, compared_numbers: Sequence[ParsedNumber | None]) -> bool:
+    """Whether all compared numbers that exist equal a number."""
+    return all(is_same_number(number, compared) for compared in compared_numbers if compared)
+
+
+def _compete(rivals: Sequence[ParsedNumber], number: ParsedNumber, text: str) -> bool:
+    """Whether an earlier number may be the answer instead of the one after a sign of equality.
+
+    A part of its expression (``22/64 = 0.34``) and a condition (``at 5 genes r = 0.65``) may not.
+    """
+    expression_start = len(text[: number.start].rstrip("=≈~ "))
+    while expression_start and text[expression_start - 1] in _EXPRESSION:
+        expression_start -= 1
+    return not all(
+        (rival.start >= expression_start and not rival.clear)
+        or _CIRCUMSTANCE.search(text, max(0, rival.start - _CIRCUMSTANCE_REACH), rival.start)
+        for rival in rivals
+    )

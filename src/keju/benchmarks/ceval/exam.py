@@ -216,11 +216,17 @@ def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
     return list(rows.values())
 
 
+REQUIRED_COLUMNS: Mapping[Split, tuple[str, ...]] = {
+    "test": (),
+    "val": ("answer",),
+    "dev": ("answer", "explanation"),
+}
+"""The columns that the rows of a split must have next to the question and its options."""
+
+
 def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) -> Sample:
     """Return one checked row."""
-    needed = ["id", "question", *OPTIONS]
-    needed += ["answer"] if split != "test" else []
-    needed += ["explanation"] if split == "dev" else []
+    needed = ["id", "question", *OPTIONS, *REQUIRED_COLUMNS[split]]
     missing_columns = [column for column in needed if fields.get(column) is None]
     if missing_columns:
         raise DataError("ceval.no_value", where=where, names=missing_columns)
@@ -288,42 +294,43 @@ def make_submission(
             f"{split or ''}".rstrip()
             + "; run with split: test"
         )
-    sizes = {subset.name: len(subset) for subset in exam.subsets}
-    for name, subject in SUBJECTS.items():
-        if sizes.get(name, 0) != subject.test and not partial:
-            raise DataError(
-                "ceval.submission_subjects",
-                n=len(SUBJECTS),
-                name=name,
-                found=sizes.get(name, 0),
-                test=subject.test,
-            )
-    unasked_ids = [sample.id for sample in exam.samples if sample.id not in answers]
-    if unasked_ids and not partial:
-        raise DataError(
-            "ceval.submission_unasked",
-            answered=len(exam.samples) - len(unasked_ids),
-            n=len(exam.samples),
-            first=unasked_ids[0],
-        )
+    if not partial:
+        _check_complete(exam, answers)
     document: dict[str, dict[int, str]] = {}
     missing: list[str] = []
     for sample in exam.samples:
-        label = answers.get(sample.id)
-        rows = document.setdefault(sample.subset, {})
-        if not label or label not in sample.labels:
+        letter = _published_letter(sample, answers.get(sample.id))
+        document.setdefault(sample.subset, {})[sample.index] = letter or fill or ""
+        if not letter:
             missing.append(sample.id)
-            rows[sample.index] = fill or ""
-        else:
-            # The option's published letter, which does not depend on the displayed order.
-            place = sample.labels.index(label)
-            rows[sample.index] = OPTIONS[sample.order[place] if sample.order else place]
     document_in_order = {
         name: {str(number): letter for number, letter in sorted(document[name].items())}
         for name in SUBJECTS
         if name in document
     }
     return Submission(document_in_order, missing)
+
+
+def _check_complete(exam: Exam, answers: Mapping[str, str | None]) -> None:
+    """Raise DataError if a question of the test split is not in the exam or was never asked."""
+    sizes = {subset.name: len(subset) for subset in exam.subsets}
+    for name, subject in SUBJECTS.items():
+        if (size := sizes.get(name, 0)) != subject.test:
+            values = {"n": len(SUBJECTS), "name": name, "found": size, "test": subject.test}
+            raise DataError("ceval.submission_subjects", **values)
+    unasked_ids = [sample.id for sample in exam.samples if sample.id not in answers]
+    if unasked_ids:
+        n = len(exam.samples)
+        answered = n - len(unasked_ids)
+        raise DataError("ceval.submission_unasked", answered=answered, n=n, first=unasked_ids[0])
+
+
+def _published_letter(sample: Sample, label: str | None) -> str:
+    """Return the published letter of the option displayed as `label`; empty if there is none."""
+    if not label or label not in sample.labels:
+        return ""
+    place = sample.labels.index(label)
+    return OPTIONS[sample.order[place] if sample.order else place]
 
 
 def make_prediction_files(
@@ -342,9 +349,7 @@ def make_prediction_files(
         )
         order = sample.order or range(len(sample.choices))
         published = dict(zip(order, sample.choices, strict=True))
-        label = answers.get(sample.id)
-        place = sample.labels.find(label) if label else -1
-        letter = OPTIONS[list(order)[place]] if place >= 0 else ""
+        letter = _published_letter(sample, answers.get(sample.id))
         choices = [published[number] for number in range(len(sample.choices))]
         rows.append([str(sample.index), sample.text, *choices, letter])
     return files

@@ -110,6 +110,12 @@ def count_known(columns: Sequence[str]) -> int:
     return len(known_names) if names & {*QUESTION} else 0
 
 
+def _usual_name(column: str, usual_names: Sequence[str]) -> str:
+    """Return the usual name that a column has in another letter case, else the first one."""
+    lower_name = column.strip().casefold()
+    return lower_name if lower_name in usual_names else usual_names[0]
+
+
 @lru_cache(maxsize=256)
 def read_columns(
     columns: tuple[str, ...],
@@ -125,14 +131,14 @@ def read_columns(
     stated_names = {name for name, _ in stated}
     free_columns = [c for c in columns if c not in template_columns and c not in names]
     option_columns: list[MisnamedColumn] = []
-    if not stated_names & {"choices", *LABELS} and not any(name in columns for name in CHOICES):
-        unread = [c for c in free_columns if c not in KNOWN_COLUMNS]
-        present = [c for c in columns if c in LABELS]
-        option_columns = _find_option_columns(unread, present)
+    if not stated_names.intersection(("choices", *LABELS)) and not {*CHOICES} & {*columns}:
+        option_columns = _find_option_columns(
+            [c for c in free_columns if c not in KNOWN_COLUMNS], [c for c in columns if c in LABELS]
+        )
         names |= dict(option_columns)
     has_options = bool(option_columns) or "A" in {*columns, *names.values()}
     for name, (usual_names, other_names) in MEANINGS.items():
-        is_known = name in stated_names or any(column in usual_names for column in columns)
+        is_known = name in stated_names or not {*usual_names}.isdisjoint(columns)
         if is_known or (name == "choices" and has_options):
             continue
         candidates = _find_candidates(
@@ -140,9 +146,7 @@ def read_columns(
         )
         if len(candidates) > 1:
             return ColumnReading(names, rivals=tuple(candidates), rival_meaning=name)
-        for column in candidates:
-            lower_name = column.strip().casefold()
-            names[column] = lower_name if lower_name in usual_names else usual_names[0]
+        names |= {column: _usual_name(column, usual_names) for column in candidates}
     unread_columns = tuple(c for c in free_columns if c not in names and c not in KNOWN_COLUMNS)
     read_names = {*columns, *names.values()}
     misnamed = tuple(_find_misspelt(unread_columns, read_names, has_options=has_options))

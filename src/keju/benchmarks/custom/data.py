@@ -105,18 +105,12 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
     """Return the files of questions and of worked examples, or only `single_file`."""
     if single_file is not None:
         if not _stem(single_file):
-            endings = [*TABLE_SUFFIXES]
-            raise DataError(
-                "custom.unknown_ending", path=folder.path / single_file, endings=endings
-            )
+            path, endings = folder.path / single_file, [*TABLE_SUFFIXES]
+            raise DataError("custom.unknown_ending", path=path, endings=endings)
         return ExamFiles((single_file,), None)
-    present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
-    tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
-    for name in tables:
-        if not _is_text(name):
-            raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
+    tables = _list_tables(folder)
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
-    for name in [*(exam.questions or ()), *([shots] if shots else [])]:
+    for name in (*(exam.questions or ()), *filter(None, [shots])):
         if name not in tables:
             hint = did_you_mean(name, tables) if tables else ""
             raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
@@ -124,7 +118,24 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         shots = next((name for name in tables if _stem(name) in SHOT_STEMS), None)
     if exam.questions:
         return ExamFiles(tuple(exam.questions), shots)
-    questions = [name for name in tables if name != shots]
+    return ExamFiles(_choose_question_files(folder, tables, shots), shots)
+
+
+def _list_tables(folder: DataFolder) -> list[str]:
+    """Return the names of the tables in a folder; DataError if one is not text."""
+    present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
+    tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
+    for name in tables:
+        if not _is_text(name):
+            raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
+    return tables
+
+
+def _choose_question_files(
+    folder: DataFolder, tables: Sequence[str], shots: str | None
+) -> tuple[str, ...]:
+    """Return all tables but the one of worked examples; DataError if two name the same subset."""
+    questions = tuple(name for name in tables if name != shots)
     if not questions:
         raise DataError("custom.no_questions", path=folder.path)
     by_stem: dict[str, str] = {}
@@ -132,7 +143,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         same_stem = by_stem.setdefault(_stem(name), name)
         if same_stem != name:
             raise DataError("custom.same_name", path=folder.path, other=same_stem, name=name)
-    return ExamFiles(tuple(questions), shots)
+    return questions
 
 
 def _is_text(name: str) -> bool:
@@ -480,19 +491,24 @@ def _text_field(value: Any, name: str, where: str) -> str:
     return str(value)
 
 
+def _read_option_columns(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the options in the columns ``A``, ``B``, …; only the last ones may be empty."""
+    cells = [_text_field(row.get(label), label, where) for label in LABELS if label in row]
+    if cells and "A" not in row:
+        return ()
+    while cells and not cells[-1].strip():
+        cells.pop()
+    for label, cell in zip(LABELS, cells, strict=False):
+        if label not in row or not cell.strip():
+            raise DataError("custom.empty_option", where=where, label=label)
+    return tuple(cells)
+
+
 def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """Return the options from a list or columns ``A``, ``B``, …; the last may be empty."""
     raw_choices = first_value(row, CHOICES)
     if raw_choices is None or raw_choices == "":
-        cells = [_text_field(row.get(label), label, where) for label in LABELS if label in row]
-        if cells and "A" not in row:
-            return ()
-        while cells and not cells[-1].strip():
-            cells.pop()
-        for label, cell in zip(LABELS, cells, strict=False):
-            if label not in row or not cell.strip():
-                raise DataError("custom.empty_option", where=where, label=label)
-        return tuple(cells)
+        return _read_option_columns(row, where)
     if isinstance(raw_choices, str):
         try:
             raw_choices = parse_json(raw_choices.encode(), TABLE)

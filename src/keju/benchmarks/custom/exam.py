@@ -370,24 +370,14 @@ class CustomBenchmark:
             count = self.exam.few_shot
         if count and file is None:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
-        pool: list[Sample] = []
-        if file and count != 0:
-            template_columns = columns_in_templates(self.exam, args)
-            pool = data.read_shots(files, file, self.exam, template_columns)
-            if self.kind != "mixed" and {bool(shot.choices) for shot in pool} - {
-                self.kind == "choice"
-            }:
-                raise DataError("custom.shot_kind", where=self.folder / file)
+        pool = self._read_pool(files, args) if count != 0 else []
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
-        shots: dict[str, list[Sample]] = {}
+        shots: dict[str, list[Sample]] = {name: [] for name in subsets}
         for has_options in (True, False):
             kind_subsets = [n for n in subsets if bool(bank.parts[n].choices) == has_options]
             kind_pool = [shot for shot in pool if bool(shot.choices) == has_options]
-            if not kind_subsets:
-                continue
-            if not kind_pool:
-                shots |= {name: [] for name in kind_subsets}
+            if not kind_subsets or not kind_pool:
                 continue
             chosen = choose_shots(
                 self.name,
@@ -401,7 +391,18 @@ class CustomBenchmark:
                 name: [msgspec.structs.replace(shot, subset=name) for shot in subset_shots]
                 for name, subset_shots in chosen.items()
             }
-        return {name: shots[name] for name in subsets}
+        return shots
+
+    def _read_pool(self, files: DataFolder, args: DatasetArgs) -> list[Sample]:
+        """Return all worked examples; DataError if they are of another kind than the questions."""
+        file = self.tables.shots
+        if not file:
+            return []
+        pool = data.read_shots(files, file, self.exam, columns_in_templates(self.exam, args))
+        have_options = {bool(shot.choices) for shot in pool}
+        if self.kind != "mixed" and have_options - {self.kind == "choice"}:
+            raise DataError("custom.shot_kind", where=self.folder / file)
+        return pool
 
 
 def _with_subset(shot: Sample, subsets: Sequence[str]) -> Sample:

@@ -265,7 +265,7 @@ def _answer_line(exam: ExamFile, reader: str, call_name: str, *, letters: bool) 
         return "\\boxed{{answer}}"
     if call_name == "simple-evals":
         return "Answer: {answer}"
-    marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
+    marker = _marker_of(exam)
     return f"{ANSWER_LINES[exam.language] if marker is None else f'{marker} '}{{answer}}"
 
 
@@ -284,45 +284,56 @@ def choose_templates(
     `letters` means that the model only chooses a letter; `columns` are the fields that all rows
     have; `file` is the exam file.
     """
-    question_form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
-    marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
+    form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
     call_name = exam.grader or CALL_NAMES[kind].get(reader, reader)
-    call = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name].replace(
-        "<marker>", marker or ""
-    )
-    question = (
-        args.prompt_template
-        or exam.template
-        or (f"{question_form}\n\n{call}" if call else question_form)
-    )
+    request = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name]
+    request = request.replace("<marker>", _marker_of(exam) or "")
+    question = args.prompt_template or exam.template or "\n\n".join(filter(None, (form, request)))
     exam_whole = None if args.prompt_template else exam.few_shot_template
     whole_template = (
         args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
     )
     line = _answer_line(exam, reader, call_name, letters=letters)
-    shot = exam.shot_template or f"{question_form}\n\n{line}"
-    explained = shot if letters else f"{question_form}\n\n{{explanation}}\n{line}"
+    shot = exam.shot_template or f"{form}\n\n{line}"
+    explained = shot if letters else f"{form}\n\n{{explanation}}\n{line}"
     templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
-    required = ["question"] + (["choices"] if kind == "choice" else [])
-    known_names = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
-    question_setting = "prompt_template" if args.prompt_template else "template"
-    whole_setting = (
-        "few_shot_prompt_template" if args.few_shot_prompt_template else "few_shot_template"
-    )
+    _check_templates(templates, exam, kind, args, columns=columns, file=file)
+    return templates
+
+
+def _marker_of(exam: ExamFile) -> str | None:
+    """Return the text before the answer that the exam's own reader looks for."""
+    return exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
+
+
+def _check_templates(
+    templates: PromptTemplates,
+    exam: ExamFile,
+    kind: Kind,
+    args: DatasetArgs,
+    *,
+    columns: Iterable[str],
+    file: Path,
+) -> None:
+    """Raise ConfigError if a template lacks a required name or has an unknown one."""
+    options = ["choices"] if kind == "choice" else []
+    required = ["question", *options]
+    known_names = {*columns, "subset", *required, *(["letters"] if options else [])}
+    user_question, user_whole = args.prompt_template, args.few_shot_prompt_template
     for setting, template, extra_names, required_names in (
-        (question_setting, question, (), required),
-        (whole_setting, whole_template, (EXAMPLES,), (*required, EXAMPLES)),
-        ("shot_template", shot, ("answer", "explanation"), ("question", "answer")),
+        ("prompt_template" if user_question else "template", templates.question, (), required),
+        (
+            "few_shot_prompt_template" if user_whole else "few_shot_template",
+            templates.whole,
+            (EXAMPLES,),
+            (*required, EXAMPLES),
+        ),
+        ("shot_template", templates.shot, ("answer", "explanation"), ("question", "answer")),
     ):
+        names = {*known_names, *extra_names}
         try:
-            check_template(
-                template,
-                known_names={*known_names, *extra_names},
-                required=required_names,
-                setting=setting,
-            )
+            check_template(template, known_names=names, required=required_names, setting=setting)
         except ConfigError as error:
             if getattr(exam, setting, None) is None:  # the user's template
                 raise
             raise ConfigError("custom.in_file", path=file, problem=error) from None
-    return templates

@@ -78,26 +78,15 @@ def read_row(
     raw_fields: Mapping[str, Any], where: str, *, as_published: bool = False
 ) -> MMLUProRow:
     """Return one checked row; numbers and the list of options may be text, as in CSV."""
-    fields = dict(raw_fields)
-    for name in ("question_id", "answer_index"):
-        value = fields.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit():
-            fields[name] = parse_whole_number(value)
-    if isinstance(fields.get("options"), str):
-        with contextlib.suppress(DataError):  # otherwise rejected below because it is text
-            fields["options"] = parse_json(fields["options"].encode())
+    fields = _parse_texts(raw_fields)
     question_id = _read_field(fields, "question_id", int, where)
     raw_options = _read_field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw_options):
         raise DataError("mmlu_pro.options", where=where)
     options = tuple(raw_options if as_published else (option.lstrip() for option in raw_options))
-    answer = _read_field(fields, "answer", str, where)
-    if not answer.strip():
-        raise DataError("mmlu_pro.empty_answer", where=where)
+    answer = _read_text(fields, "answer", "mmlu_pro.empty_answer", where)
     check_choices(options, answer, where)
-    question = _read_field(fields, "question", str, where)
-    if not question.strip():
-        raise DataError("mmlu_pro.empty_question", where=where)
+    question = _read_text(fields, "question", "mmlu_pro.empty_question", where)
     category = _read_field(fields, "category", str, where).lower()
     if category not in CATEGORIES:
         raise DataError(
@@ -116,6 +105,27 @@ def read_row(
         indented=tuple(i for i, option in enumerate(raw_options) if option != options[i]),
         fault=_find_fault(options, answer, fields.get("answer_index")),
     )
+
+
+def _parse_texts(raw_fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row with its numbers and its list of options parsed."""
+    fields = dict(raw_fields)
+    for name in ("question_id", "answer_index"):
+        value = fields.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            fields[name] = parse_whole_number(value)
+    if isinstance(fields.get("options"), str):
+        with contextlib.suppress(DataError):  # rejected later because it is text
+            fields["options"] = parse_json(fields["options"].encode())
+    return fields
+
+
+def _read_text(fields: Mapping[str, Any], name: str, code: str, where: str) -> str:
+    """Return a field that must hold a text; DataError with `code` if it is blank."""
+    text: str = _read_field(fields, name, str, where)
+    if not text.strip():
+        raise DataError(code, where=where)
+    return text
 
 
 def _read_field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:

@@ -11,6 +11,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -142,21 +143,8 @@ def golden_figures(golden: Golden, recorded: GradedRecording) -> Iterator[Record
         "current_gold": ("current gold", [row.sample.target for row in rows]),
     }
     yield RecordedFigure("rows", golden["rows"], len(rows))
-    # The number of options of each row at the time; the data lists the rows that changed since.
     changed_ids = set(golden["question_ids_where_options_differ"])
-    old_option_counts: dict[int, int] = {}
-    path = recorded.data / REVISIONS
-    if changed_ids and path.is_file():
-        revised_rows = read_json(path)[CHANGED_ROWS_KEY]
-        old_option_counts = {
-            row["question_id"]: len(row["older"]["options"]) for row in revised_rows
-        }
-    option_counts = []
-    for row in rows:
-        number, current_count = row.sample.metadata["question_id"], len(row.sample.choices)
-        option_counts.append(
-            old_option_counts.get(number, current_count) if number in changed_ids else current_count
-        )
+    option_counts = _count_options(rows, changed_ids, recorded.data / REVISIONS)
     for key, (title, targets) in golds.items():
         yield from _count_figures(golden[key], title, rows, targets, option_counts)
     # The authors' guesses: one stream over both passes, in file order.
@@ -177,6 +165,22 @@ def golden_figures(golden: Golden, recorded: GradedRecording) -> Iterator[Record
         )
 
 
+def _count_options(rows: Sequence[GradedRow], changed_ids: set[int], revisions: Path) -> list[int]:
+    """Return the number of options of each row at the time of the recording.
+
+    The data lists the rows that changed since.
+    """
+    old_counts: dict[int, int] = {}
+    if changed_ids and revisions.is_file():
+        revised_rows = read_json(revisions)[CHANGED_ROWS_KEY]
+        old_counts = {row["question_id"]: len(row["older"]["options"]) for row in revised_rows}
+    option_counts = []
+    for row in rows:
+        number, count = row.sample.metadata["question_id"], len(row.sample.choices)
+        option_counts.append(old_counts.get(number, count) if number in changed_ids else count)
+    return option_counts
+
+
 def _count_figures(
     expected: Golden,
     gold: str,
@@ -185,9 +189,7 @@ def _count_figures(
     option_counts: Sequence[int],
 ) -> Iterator[RecordedFigure]:
     """Yield right and missing letters, over all rows and in each category."""
-    members: dict[str, list[int]] = {}
-    for row_index, row in enumerate(rows):
-        members.setdefault(row.sample.subset, []).append(row_index)
+    members = _group_by_subset(rows)
     if unknown := set(expected["categories"]) - set(members):
         raise DataError("mmlu_pro.no_rows_of", names=sorted(unknown))
     expected_groups = {"": (range(len(rows)), expected["overall"])}
@@ -229,6 +231,14 @@ def _count_figures(
     yield RecordedFigure(
         f"{gold}, macro_14", macro, math.fsum(shares) / len(shares), SHARE_TOLERANCE
     )
+
+
+def _group_by_subset(rows: Sequence[GradedRow]) -> dict[str, list[int]]:
+    """Return the positions of the rows of each subset."""
+    members: dict[str, list[int]] = {}
+    for row_index, row in enumerate(rows):
+        members.setdefault(row.sample.subset, []).append(row_index)
+    return members
 
 
 GOLDEN = GoldenCheck(

@@ -166,19 +166,7 @@ def _join_parts(benchmark: str, members: Sequence[LogPart]) -> LogPart:
 
 def _match(part: LogPart, wishes: ImportOptions) -> _MatchedPart:
     """Match all rows of a part. A question may occur only once in an epoch."""
-    args = dict(part.args)
-    protocol = wishes.protocol or part.protocol
-    if wishes.protocol and wishes.protocol != part.protocol:
-        args = {key: value for key, value in args.items() if key == "split"}
-    if protocol:
-        args["protocol"] = protocol
-    # If all rows name a subset of the exam, only these subsets are loaded.
-    spellings = {normalize_subset(name): name for name in registry.get(part.benchmark).subset_names}
-    subsets = {normalize_subset(name) for name in part.rows.subsets}
-    if subsets and subsets <= spellings.keys() and "" not in subsets:
-        args["subset_list"] = [
-            name for plain_name, name in spellings.items() if plain_name in subsets
-        ]
+    args = _choose_args(part, wishes) | _choose_subsets(part)
     exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
     matched_part = _MatchedPart(part, exam, args, bytearray(len(exam.samples)))
     matcher = QuestionMatcher(exam)
@@ -197,6 +185,27 @@ def _match(part: LogPart, wishes: ImportOptions) -> _MatchedPart:
         matched_part.epochs = max(matched_part.epochs, row.epoch + 1)
         matched_part.matched.append(_MatchedRow(number, match.place, row.epoch, match.order))
     return matched_part
+
+
+def _choose_args(part: LogPart, wishes: ImportOptions) -> dict[str, Any]:
+    """Return the settings of the log. With another protocol, only the split stays."""
+    args = dict(part.args)
+    if wishes.protocol and wishes.protocol != part.protocol:
+        args = {key: value for key, value in args.items() if key == "split"}
+    if protocol := wishes.protocol or part.protocol:
+        args["protocol"] = protocol
+    return args
+
+
+def _choose_subsets(part: LogPart) -> dict[str, list[str]]:
+    """Return the setting that loads only the subsets of the rows; empty if a row names none."""
+    subset_names = registry.get(part.benchmark).subset_names
+    spellings = {normalize_subset(name): name for name in subset_names}
+    subsets = {normalize_subset(name) for name in part.rows.subsets}
+    if not subsets or "" in subsets or not subsets <= spellings.keys():
+        return {}
+    names = [name for plain_name, name in spellings.items() if plain_name in subsets]
+    return {"subset_list": names}
 
 
 def _make_config(log: ModelLog, exams: Sequence[_MatchedPart], wishes: ImportOptions) -> TaskConfig:

@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.errors import DataError
@@ -21,7 +21,9 @@ from keju.interop.imports.log import (
     failed_reply,
     find_task,
     make_reply,
+    nested,
     prompt_of,
+    question_keys,
     text_or_none,
     to_number,
 )
@@ -54,22 +56,10 @@ def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     run = PurePosixPath(_sibling_path(names[0], CONFIGS, "")).parents[1]
     configs = source.siblings(str(run / CONFIGS / "task_config.yaml"), "task_config*.yaml")
     config = source.yaml(configs[0]) if configs else {}
-    sampling = config.get("generation_config") or {}
-    parts = []
-    for exam, files in members.items():
-        resolved = (config.get("resolved_benchmarks") or {}).get(exam) or {}
-        args = (config.get("dataset_args") or {}).get(exam) or {}
-        facts = {
-            "few_shot_num": args.get("few_shot_num", resolved.get("few_shot_num")),
-            "split": resolved.get("eval_split"),
-        }
-        part = LogPart(
-            task=exam,
-            rows=rows[exam],
-            **_read_report(source, files, exam),
-            sampling={k: v for k, v in sampling.items() if k != "batch_size" and v is not None},
-        )
-        parts.append(part.read_as(find_task(TOOL, exam), facts))
+    parts = [
+        _make_part(config, exam, rows[exam], *_read_report(source, files, exam))
+        for exam, files in members.items()
+    ]
     return ModelLog(
         tool=TOOL,
         version=str(config.get("evalscope_version") or ""),
@@ -79,33 +69,60 @@ def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     )
 
 
+def _make_part(
+    config: Mapping[str, Any], exam: str, rows: LogRows, figures: dict[str, float], n: int | None
+) -> LogPart:
+    """Return the rows of an exam as a part, with the settings of the run's configuration."""
+    resolved = nested(config, "resolved_benchmarks", exam)
+    args = nested(config, "dataset_args", exam)
+    sampling = nested(config, "generation_config")
+    settings = {
+        "few_shot_num": args.get("few_shot_num", resolved.get("few_shot_num")),
+        "split": resolved.get("eval_split"),
+    }
+    part = LogPart(
+        task=exam,
+        rows=rows,
+        reported=figures,
+        n=n,
+        sampling={k: v for k, v in sampling.items() if k != "batch_size" and v is not None},
+    )
+    return part.read_as(find_task(TOOL, exam), settings)
+
+
 def _sibling_path(name: str, folder: str, file: str) -> str:
     """Return the path of the same model's file in another folder of the run."""
     path = PurePosixPath(name)
     return str(path.parents[min(2, len(path.parents) - 1)] / folder / path.parent.name / file)
 
 
-def _read_report(source: LogSource, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
+def _read_report(
+    source: LogSource, files: Sequence[tuple[str, str]], exam: str
+) -> tuple[dict[str, float], int | None]:
     """Return the figures of the report, and the number of their rows.
 
     For a single file, return the report's figures for its subset.
     """
     report = _sibling_path(files[0][0], REPORTS, f"{exam}.json")
-    requested_subsets = {subset for _, subset in files}
+    requested_subsets = {subset for _, subset in files} if source.is_single else set()
     figures: dict[str, float] = {}
     n: int | None = None
     for metric in source.mapping(report).get("metrics") or () if source.has(report) else ():
-        score_source = metric
-        if source.is_single:
-            subsets = [s for c in metric.get("categories") or () for s in c.get("subsets") or ()]
-            score_source = next(
-                (subset for subset in subsets if subset.get("name") in requested_subsets), metric
-            )
-        label = metric.get("name") or (metric.get("identity") or {}).get("name") or "score"
-        if (value := to_number(score_source.get("score"))) is not None:
+        scored = _find_subset_score(metric, requested_subsets) or metric
+        label = metric.get("name") or nested(metric, "identity").get("name") or "score"
+        if (value := to_number(scored.get("score"))) is not None:
             figures[str(label)] = value
-            n = n or score_source.get("num")
-    return {"reported": figures, "n": n}
+            n = n or scored.get("num")
+    return figures, n
+
+
+def _find_subset_score(metric: Mapping[str, Any], names: set[str]) -> Mapping[str, Any] | None:
+    """Return a metric's entry of the first subset with one of `names`."""
+    for category in metric.get("categories") or ():
+        for subset in category.get("subsets") or ():
+            if subset.get("name") in names:
+                return cast(Mapping[str, Any], subset)
+    return None
 
 
 class _EvalScopeReview(NamedTuple):
@@ -121,9 +138,9 @@ class _EvalScopeReview(NamedTuple):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> _EvalScopeReview:
         """Parse a row of the reviews file."""
-        sample_score = row.get("sample_score") or {}
-        score = sample_score.get("score") or {}
-        values = score.get("value") or {}
+        sample_score = nested(row, "sample_score")
+        score = nested(sample_score, "score")
+        values = nested(score, "value")
         if isinstance(values, Mapping):
             values = values.get(score.get("main_score_name"), next(iter(values.values()), None))
         target = row.get("target")
@@ -165,16 +182,11 @@ def _read_rows(source: LogSource, name: str, subset: str, models: set[str]) -> I
         models.add(str(row.get("model") or output.get("model") or ""))
         metadata = row.get("metadata") or {}
         review = reviews.get(row.get("index"))
-        keys: dict[str, Any] = {}
-        if "question_id" in metadata:
-            keys = {"question_id": metadata["question_id"]}
-        elif isinstance(metadata.get("id"), int):
-            keys = {"subject": subset, "id": metadata["id"]}
         place = row.get("index") if review.group is None else review.group
         yield LogRow(
             where=where,
             reply=_read_reply(output),
-            keys=keys,
+            keys=question_keys(metadata, subset),
             subset=subset or str(metadata.get("subject") or ""),
             index=place if isinstance(place, int) else None,
             prompt=prompt_of(row.get("messages") or row.get("input")),

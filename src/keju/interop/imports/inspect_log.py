@@ -16,6 +16,7 @@ from keju.interop.imports.log import (
     failed_reply,
     find_task,
     make_reply,
+    nested,
     prompt_of,
     text_of,
     text_or_none,
@@ -50,9 +51,9 @@ def find(source: LogSource) -> list[str]:
 def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the logs of one model, with a part for each."""
     logs = [_open_log(source, name) for name in names]
-    models = {str((log.get("eval") or {}).get("model") or "unknown") for log, _ in logs}
+    models = {str(nested(log, "eval").get("model") or "unknown") for log, _ in logs}
     source.refuse_several_models(models)
-    packages = [(log.get("eval") or {}).get("packages") or {} for log, _ in logs]
+    packages = [nested(log, "eval", "packages") for log, _ in logs]
     parts = [_read_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
     version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")
     return ModelLog(
@@ -86,25 +87,13 @@ def _open_log(source: LogSource, name: str) -> tuple[dict[str, Any], Iterable[Ma
 
 
 def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> LogPart:
-    facts, results = log.get("eval") or {}, log.get("results") or {}
+    facts, results = nested(log, "eval"), nested(log, "results")
     scorers, completed = results.get("scores") or (), results.get("completed_samples")
-    figures = [
-        (f"{scorer.get('name')} {metric}", value)
-        for scorer in scorers
-        for metric, figure in (scorer.get("metrics") or {}).items()
-        if metric != "stderr" and (value := to_number((figure or {}).get("value"))) is not None
-    ]
-
-    def rank(figure: tuple[str, float]) -> int:
-        """Put the overall accuracy first. For grouped metrics its name is ``all``."""
-        metric_name = figure[0].rpartition(" ")[2]
-        return HEADLINES.index(metric_name) if metric_name in HEADLINES else len(HEADLINES)
-
     task = str(facts.get("task") or "")
     part = LogPart(
         task=task,
         rows=LogRows(_read_rows(name, log, samples)),
-        reported=dict(sorted(figures, key=rank)),
+        reported=dict(sorted(_read_figures(scorers), key=_rank_figure)),
         n=next((s["scored_samples"] for s in scorers if "scored_samples" in s), completed),
         written_count=results.get("total_samples"),
         sampling=facts.get("model_generate_config") or {},
@@ -112,36 +101,58 @@ def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str,
     return part.read_as(find_task(TOOL, task.rpartition("/")[2].replace("-", "_").lower()))
 
 
+def _read_figures(scorers: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    """Yield the figures of all scorers with their names: ``choice accuracy``."""
+    for scorer in scorers:
+        for metric, figure in nested(scorer, "metrics").items():
+            value = to_number((figure or {}).get("value"))
+            if metric != "stderr" and value is not None:
+                yield f"{scorer.get('name')} {metric}", value
+
+
+def _rank_figure(figure: tuple[str, float]) -> int:
+    """Put the overall accuracy first. For grouped metrics its name is ``all``."""
+    metric_name = figure[0].rpartition(" ")[2]
+    return HEADLINES.index(metric_name) if metric_name in HEADLINES else len(HEADLINES)
+
+
 def _read_rows(
     name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]
 ) -> Iterator[LogRow]:
-    scorer = next((s.get("name") for s in (log.get("results") or {}).get("scores") or ()), None)
+    scorer = next((s.get("name") for s in nested(log, "results").get("scores") or ()), None)
     for sample in samples:
-        metadata = sample.get("metadata") or {}
-        scores = sample.get("scores") or {}
+        metadata = nested(sample, "metadata")
+        scores = nested(sample, "scores")
         score = scores.get(scorer) or next(iter(scores.values()), None) or {}
-        question = sample.get("input")
-        if not isinstance(question, str):
-            turns = [m for m in question or () if isinstance(m, Mapping)]
-            users = [turn for turn in turns if turn.get("role") == "user"]
-            question = text_of(users[-1].get("content")) if users else ""
-        target = sample.get("target")
-        target = target[0] if isinstance(target, list) and target else target
         grade = score.get("value")
         yield LogRow(
             where=f"{name}, sample {sample.get('id')}",
             reply=_read_reply(sample),
             keys={"question_id": sample.get("id")},
             subset=next((str(metadata[k]) for k in SUBSET_KEYS if metadata.get(k)), ""),
-            question=question,
+            question=_read_question(sample.get("input")),
             prompt=prompt_of(sample.get("messages")),
             choices=tuple(map(str, sample.get("choices") or ())),
-            # Some tasks store the gold answer as a line in the requested form.
-            target=str(target or "").removeprefix("ANSWER: "),
+            target=_read_target(sample.get("target")),
             answer=text_or_none(score.get("answer")),
             verdict=GRADES.get(grade) if isinstance(grade, str) else to_number(grade),
             epoch=int(sample.get("epoch") or 1) - 1,
         )
+
+
+def _read_question(sample_input: Any) -> str:
+    """Return the question: the input, or its last message of the user."""
+    if isinstance(sample_input, str):
+        return sample_input
+    turns = [turn for turn in sample_input or () if isinstance(turn, Mapping)]
+    users = [turn for turn in turns if turn.get("role") == "user"]
+    return text_of(users[-1].get("content")) if users else ""
+
+
+def _read_target(target: Any) -> str:
+    """Return the gold answer. Some tasks store it as a line in the requested form."""
+    target = target[0] if isinstance(target, list) and target else target
+    return str(target or "").removeprefix("ANSWER: ")
 
 
 def _read_reply(sample: Mapping[str, Any]) -> Reply:
@@ -152,7 +163,7 @@ def _read_reply(sample: Mapping[str, Any]) -> Reply:
         return failed_reply(error.get("message") if isinstance(error, Mapping) else error)
     choice: dict[str, Any] = next(iter(output.get("choices") or ()), {})
     return make_reply(
-        (choice.get("message") or {}).get("content"),
+        nested(choice, "message").get("content"),
         finish=choice.get("stop_reason"),
         usage=output.get("usage"),
         seconds=output.get("time"),

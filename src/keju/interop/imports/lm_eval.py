@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+import msgspec
+
 from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
     LogPart,
@@ -18,6 +20,8 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
+    nested,
+    question_keys,
     row_errors,
     to_number,
 )
@@ -42,7 +46,8 @@ class _SamplesFile(NamedTuple):
     @property
     def config(self) -> Mapping[str, Any]:
         """The task's configuration."""
-        return (self.results.get("configs") or {}).get(self.task) or {}
+        config: Mapping[str, Any] = nested(self.results, "configs", self.task)
+        return config
 
 
 def find(source: LogSource) -> list[str]:
@@ -120,24 +125,38 @@ def _read_figures(
     it is the tool's headline.
     """
     results = files[0].results
-    by_task, sizes = results.get("results") or {}, results.get("n-samples") or {}
+    by_task = nested(results, "results")
     tasks = {file.task for file in files}
     if not source.is_single:  # include tasks whose files no longer exist
         tasks |= {name for name in by_task if _reading_key(find_task(TOOL, name)) == kind}
-    groups: Mapping[str, Any] = results.get("groups") or {}
-    group = next((name for name in groups if tasks <= _tasks_of_group(results, name)), "")
-    group_figures = groups.get(group) or {}
-    figures = {name: value for name, value in group_figures.items() if _is_figure(name, value)}
-    weights = {name: (sizes.get(name) or {}).get("effective") for name in tasks}
-    total = sum(filter(None, weights.values()))
+    figures = _read_group_figures(results, tasks)
+    sizes = {task: nested(results, "n-samples", task).get("effective") or 0 for task in tasks}
     for name in next((by_task[task] for task in sorted(tasks) if task in by_task), {}):
-        values = [(weights[task], to_number(by_task.get(task, {}).get(name))) for task in tasks]
-        weighted_values = [
-            (weight, value) for weight, value in values if weight and value is not None
-        ]
-        if name not in figures and _is_figure(name, 0.0) and len(weighted_values) == len(tasks):
-            figures[name] = sum(weight * value for weight, value in weighted_values) / total
-    return figures, total or None
+        if name in figures or not _is_figure(name, 0.0):
+            continue
+        values = {task: to_number(by_task.get(task, {}).get(name)) for task in tasks}
+        if (mean := _weighted_mean(values, sizes)) is not None:
+            figures[name] = mean
+    return figures, sum(sizes.values()) or None
+
+
+def _read_group_figures(results: Mapping[str, Any], tasks: set[str]) -> dict[str, float]:
+    """Return the tool's figures of the first group that contains all tasks."""
+    groups: Mapping[str, Any] = nested(results, "groups")
+    group = next((name for name in groups if tasks <= _tasks_of_group(results, name)), "")
+    figures = nested(groups, group)
+    return {name: value for name, value in figures.items() if _is_figure(name, value)}
+
+
+def _weighted_mean(values: Mapping[str, float | None], weights: Mapping[str, int]) -> float | None:
+    """Return the weighted mean; None if a value or a weight is missing."""
+    weighted_values = [
+        weights[name] * value
+        for name, value in values.items()
+        if weights[name] and value is not None
+    ]
+    complete = len(weighted_values) == len(values)
+    return sum(weighted_values) / sum(weights.values()) if complete else None
 
 
 def _is_figure(name: str, value: Any) -> bool:
@@ -173,35 +192,42 @@ def _read_rows(source: LogSource, file: _SamplesFile, headline: str) -> LogRows:
 
 
 def _read_replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow]:
+    """Yield the replies of a row. Only the first one has the tool's answer and verdict."""
     doc = row["doc"] if isinstance(row["doc"], Mapping) else {}
-    metric = next(iter(row.get("metrics") or ()), "")
     replies = _parse_responses(row["resps"])
+    question = LogRow(
+        where=where,
+        reply=replies[0],
+        keys=question_keys(doc, subset),
+        subset=subset,
+        index=row["doc_id"] if isinstance(row["doc_id"], int) else None,
+        question=str(doc.get("question") or doc.get("input") or ""),
+        choices=_read_choices(doc),
+        target=str(doc.get("answer") or doc.get("target") or row.get("target") or ""),
+    )
+    for epoch, reply in enumerate(replies):
+        if epoch or reply.error:
+            yield msgspec.structs.replace(question, reply=reply, epoch=epoch)
+        else:
+            metric = next(iter(row.get("metrics") or ()), "")
+            answer, verdict = _read_answer(row, reply), to_number(row.get(metric))
+            yield msgspec.structs.replace(question, answer=answer, verdict=verdict)
+
+
+def _read_answer(row: Mapping[str, Any], reply: Reply) -> str | None:
+    """Return the tool's answer: the likeliest label, or what its filter left of the reply."""
+    if values := reply.label_logprobs:
+        return max(values, key=values.__getitem__)
     answer = (row.get("filtered_resps") or [None])[0]
-    if values := replies[0].label_logprobs:
-        answer = max(values, key=values.__getitem__)
-    keys: dict[str, Any] = {}
-    if "question_id" in doc:
-        keys = {"question_id": doc["question_id"]}
-    elif isinstance(doc.get("id"), int):
-        keys = {"subject": subset, "id": doc["id"]}
+    return answer if isinstance(answer, str) else None
+
+
+def _read_choices(doc: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the options: a list, or one field for each of the labels A to D."""
     choices = doc.get("options")
     if not isinstance(choices, list):
-        letters = [doc[label] for label in "ABCD" if label in doc]
-        choices = letters if len(letters) == len("ABCD") else []
-    for epoch, reply in enumerate(replies):
-        yield LogRow(
-            where=where,
-            reply=reply,
-            keys=keys,
-            subset=subset,
-            index=row["doc_id"] if isinstance(row["doc_id"], int) else None,
-            question=str(doc.get("question") or doc.get("input") or ""),
-            choices=tuple(map(str, choices)),
-            target=str(doc.get("answer") or doc.get("target") or row.get("target") or ""),
-            answer=answer if isinstance(answer, str) and not (epoch or reply.error) else None,
-            verdict=None if epoch or reply.error else to_number(row.get(metric)),
-            epoch=epoch,
-        )
+        choices = [doc[label] for label in "ABCD"] if set("ABCD") <= doc.keys() else []
+    return tuple(map(str, choices))
 
 
 def _parse_responses(resps: Any) -> list[Reply]:
@@ -210,12 +236,12 @@ def _parse_responses(resps: Any) -> list[Reply]:
     Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, are assigned to the options' labels.
     """
     first_response = resps[0] if isinstance(resps, list) and resps else None
-    if isinstance(first_response, list) and first_response and isinstance(first_response[0], list):
+    texts = first_response if isinstance(first_response, list) else [first_response]
+    if texts and isinstance(texts[0], list):
         try:
             values = [float(option[0][0]) for option in resps]
         except (IndexError, KeyError, TypeError, ValueError):
             return [malformed_reply(resps)]
         return [Reply(label_logprobs=dict(zip(LABELS, values, strict=False)))]
-    texts = first_response if isinstance(first_response, list) else [first_response]
     replies = [malformed_reply(resps) if text is None else make_reply(str(text)) for text in texts]
     return replies or [malformed_reply(resps)]

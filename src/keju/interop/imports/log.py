@@ -237,6 +237,13 @@ def row_errors(place: Path) -> Iterator[None]:
         raise DataError("import_strange_row", **values) from None
 
 
+def nested(document: Mapping[str, Any], *keys: str) -> Any:
+    """Return the object under a path of keys; an empty one if a part of the path is missing."""
+    for key in keys:
+        document = document.get(key) or {}
+    return document
+
+
 def to_number(value: Any) -> float | None:
     """Return a score as a number; None if there is none."""
     if isinstance(value, bool):
@@ -264,6 +271,13 @@ class RunningMean:
 def text_or_none(answer: Any) -> str | None:
     """Return the tool's answer as text; None if it cannot be compared."""
     return str(answer) if isinstance(answer, str | int | float) else None
+
+
+def question_keys(facts: Mapping[str, Any], subset: str) -> dict[str, Any]:
+    """Return the id of a question from the exam's own facts about it, as far as it has one."""
+    if "question_id" in facts:
+        return {"question_id": facts["question_id"]}
+    return {"subject": subset, "id": facts["id"]} if isinstance(facts.get("id"), int) else {}
 
 
 class LogTask(NamedTuple):

@@ -142,19 +142,7 @@ class QuestionMatcher:
 
         If several questions have the same text, the first without an answer is used.
         """
-        subset = (
-            normalize_subset(row.subset) if normalize_subset(row.subset) in self._subsets else ""
-        )
-        place = self._find_by_key(row, subset)
-        candidates = [place] if place is not None else []
-        if (
-            not candidates
-        ):  # the questions with exactly this text; else the one that ends last in it
-            candidates = self._filter_by_subset(
-                self._texts.find_exact(collapse_whitespace(row.question)), subset
-            )
-        if not candidates:
-            candidates = self._find_in_text(collapse_whitespace(row.question or row.prompt), subset)
+        candidates = self._find_candidates(row)
         matches = [
             RowMatch(row, index, order)
             for index in candidates
@@ -169,6 +157,18 @@ class QuestionMatcher:
         has_key = row.keys or row.question or row.prompt
         return RowMatch(
             row, None, reason="import_no_question" if has_key else "import_nameless_row"
+        )
+
+    def _find_candidates(self, row: LogRow) -> list[int]:
+        """Return the question of the row's key, else those with its text, else those in it."""
+        name = normalize_subset(row.subset)
+        subset = name if name in self._subsets else ""
+        place = self._find_by_key(row, subset)
+        if place is not None:
+            return [place]
+        same_text = self._texts.find_exact(collapse_whitespace(row.question))
+        return self._filter_by_subset(same_text, subset) or self._find_in_text(
+            collapse_whitespace(row.question or row.prompt), subset
         )
 
     def _rank(self, match: RowMatch) -> tuple[bool, bool]:

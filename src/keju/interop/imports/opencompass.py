@@ -152,18 +152,19 @@ class PredictionEntry(NamedTuple):
 
 def find(source: LogSource) -> list[str]:
     """Return the files of predictions."""
-    files = []
-    for name in source.names:
-        if not source.is_single and PREDICTIONS not in PurePosixPath(name).parts[:-1]:
-            continue
-        if name.endswith(".jsonl"):
-            is_predictions_file = {"idx", "prediction"} <= source.first_object(name).keys()
-        else:
-            start = source.start(name, DETECTED_IN) if name.endswith(".json") else b""
-            is_predictions_file = _FIRST.match(start) is not None
-        if is_predictions_file:
-            files.append(name)
-    return files
+    return [
+        name
+        for name in source.names
+        if (source.is_single or PREDICTIONS in PurePosixPath(name).parts[:-1])
+        and _has_predictions(source, name)
+    ]
+
+
+def _has_predictions(source: LogSource, name: str) -> bool:
+    """Whether a file begins like a file of predictions."""
+    if name.endswith(".jsonl"):
+        return {"idx", "prediction"} <= source.first_object(name).keys()
+    return name.endswith(".json") and _FIRST.match(source.start(name, DETECTED_IN)) is not None
 
 
 def read(source: LogSource, names: Sequence[str]) -> ModelLog:
@@ -242,39 +243,60 @@ def _read_part(
 ) -> LogPart:
     """Return one exam. Rows of a second split are marked as left out."""
     rows: list[LogRow] = []
-    figures: list[tuple[str, int, float]] = []
-    judged_counts: list[int] = []
+    figures: list[DatasetFigure] = []
     for dataset, task in members:
-        results_path = _results_path(dataset.files[0], dataset.abbreviation)
-        has_results = (
-            dataset.complete and results_path not in dataset.files and source.has(results_path)
-        )
-        results = source.mapping(results_path) if has_results else {}
+        results = _read_results(source, dataset)
         dataset_rows = list(_read_rows(source, _read_entries(source, dataset), results, task))
         rows += dataset_rows
-        figure = _read_figure(results)
-        if figure and any(row.target for row in dataset_rows):
-            judged_counts.append(_count_judged(results.get("details")))
-            figures.append((figure[0], judged_counts[-1] or len(dataset_rows), figure[1]))
+        headline = _read_headline(results)
+        if headline and any(row.target for row in dataset_rows):
+            judged = _count_judged(results.get("details"))
+            figures.append(DatasetFigure(*headline, judged, judged or len(dataset_rows)))
     task = members[0][1]
     is_direct = rule_of(task) == "colon" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
     if is_direct:
         rows = [replace(row, target=DIRECT_GOLD.sub(r"\1", row.target)) for row in rows]
     if is_second_split:
         rows = [replace(row, note=OTHER_SPLIT) for row in rows]
-    reported: dict[str, float] = {}
-    if len(figures) == len(members):
-        # The figure over all datasets, each weighted by its number of judged rows.
-        total = sum(weight for _, weight, _ in figures)
-        reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
+    has_all_figures = len(figures) == len(members)
     part = LogPart(
         task=", ".join(dataset.abbreviation for dataset, _ in members),
         rows=LogRows(rows),
         reader=DIRECT_READER if is_direct else "",
-        reported=reported,
-        n=sum(judged_counts) if reported and all(judged_counts) else None,
+        reported=_join_figures(figures) if has_all_figures else {},
+        n=_sum_judged(figures) if has_all_figures else None,
     )
     return part if is_second_split else part.read_as(task)
+
+
+class DatasetFigure(NamedTuple):
+    """The headline of a dataset's results."""
+
+    name: str
+    value: float
+    judged: int
+    """The number of rows that the evaluator lists; 0 if lists were disabled."""
+    weight: int
+    """The number of judged rows, or else of all rows."""
+
+
+def _read_results(source: LogSource, dataset: LogDataset) -> Mapping[str, Any]:
+    """Return the results of a dataset; empty if there are none for all of its files."""
+    path = _results_path(dataset.files[0], dataset.abbreviation)
+    has_results = dataset.complete and path not in dataset.files and source.has(path)
+    return source.mapping(path) if has_results else {}
+
+
+def _join_figures(figures: Sequence[DatasetFigure]) -> dict[str, float]:
+    """Return the figure over all datasets, each weighted by its number of judged rows."""
+    total = sum(figure.weight for figure in figures)
+    return {figures[0].name: sum(figure.weight * figure.value for figure in figures) / total}
+
+
+def _sum_judged(figures: Sequence[DatasetFigure]) -> int | None:
+    """Return the number of judged rows; None if a dataset does not list them."""
+    counts = [figure.judged for figure in figures]
+    return sum(counts) if all(counts) else None
 
 
 def _has_no_split(task: LogTask) -> bool:
@@ -293,7 +315,7 @@ def _results_path(name: str, abbreviation: str) -> str:
     return str(PurePosixPath(*folder, f"{abbreviation}.json"))
 
 
-def _read_figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
+def _read_headline(results: Mapping[str, Any]) -> tuple[str, float] | None:
     """Return the headline of a dataset: its name and value."""
     for metric in results:
         value = to_number(results[metric])
@@ -333,7 +355,7 @@ def _read_rows(
 ) -> Iterator[LogRow]:
     size = _count_questions(entries)
     details = [_read_detail(results.get("details"), entry.number, size) for entry in entries]
-    verdicts = _find_verdicts(entries, details, _read_figure(results), rule_of(task))
+    verdicts = _find_verdicts(entries, details, _read_headline(results), rule_of(task))
     for entry, detail, verdict in zip(entries, details, verdicts, strict=True):
         answer = first_value(detail, ANSWER_KEYS)
         gold = entry.row.get("gold") or first_value(detail, GOLD_KEYS) or ""
@@ -398,23 +420,24 @@ def _find_verdicts(
     evaluator_verdicts = [to_number(first_value(detail, VERDICT_KEYS)) for detail in details]
     if any(verdict is not None for verdict in evaluator_verdicts):
         return evaluator_verdicts
-    compared_verdicts = [
-        _compare_answers(*entry_and_detail)
-        for entry_and_detail in zip(entries, details, strict=True)
-    ]
+    compared_verdicts = list(map(_compare_answers, entries, details))
     if figure is None:
-        return (
-            compared_verdicts
-            if all(_is_choice(entry.row) for entry in entries)
-            else evaluator_verdicts
-        )
+        are_choices = all(_is_choice(entry.row) for entry in entries)
+        return compared_verdicts if are_choices else evaluator_verdicts
     whole_verdicts = [_apply_rule(entry.row, rule, with_thoughts=True) for entry in entries]
     answer_verdicts = [_apply_rule(entry.row, rule, with_thoughts=False) for entry in entries]
     for verdicts in (compared_verdicts, whole_verdicts, answer_verdicts):
-        share = sum(verdict or 0.0 for verdict in verdicts) / max(1, len(verdicts))
-        if verdicts and None not in verdicts and abs(share - figure[1]) < TOLERANCE:
+        if _adds_up(verdicts, figure[1]):
             return verdicts
     return evaluator_verdicts
+
+
+def _adds_up(verdicts: Sequence[float | None], share: float) -> bool:
+    """Whether all verdicts are known and their mean is the tool's figure."""
+    known_verdicts = [verdict for verdict in verdicts if verdict is not None]
+    if not verdicts or len(known_verdicts) < len(verdicts):
+        return False
+    return abs(sum(known_verdicts) / len(verdicts) - share) < TOLERANCE
 
 
 def _compare_answers(entry: PredictionEntry, detail: Mapping[str, Any]) -> float | None:
@@ -441,15 +464,19 @@ def _is_choice(row: Mapping[str, Any]) -> bool:
 
 def _read_reply(row: Mapping[str, Any], where: str) -> Reply:
     """Return the reply. Perplexities of the options become log-probabilities of their labels."""
-    options = {key[len(LABEL) :]: row[key] for key in row if key.startswith(LABEL)}
-    if options:
-        values = {label: option.get("PPL") for label, option in options.items()}
-        if not all(isinstance(value, int | float) for value in values.values()):
-            raise DataError("import_no_ppl", where=where)
-        if any(to_number(value) is None for value in values.values()):
-            return malformed_reply(values)
-        return Reply(label_logprobs={label: -float(value) for label, value in values.items()})
+    perplexities = {key[len(LABEL) :]: row[key].get("PPL") for key in row if key.startswith(LABEL)}
+    if perplexities:
+        return _read_perplexities(perplexities, where)
     text = row["prediction"]
     text = text[-1] if isinstance(text, list) and text else text
     text = text.get("prediction") if isinstance(text, Mapping) else text
     return make_reply(text) if isinstance(text, str) else malformed_reply(text)
+
+
+def _read_perplexities(perplexities: Mapping[str, Any], where: str) -> Reply:
+    """Return the log-probabilities of the labels, given the perplexities of their options."""
+    if not all(isinstance(value, int | float) for value in perplexities.values()):
+        raise DataError("import_no_ppl", where=where)
+    if any(to_number(value) is None for value in perplexities.values()):
+        return malformed_reply(perplexities)
+    return Reply(label_logprobs={label: -float(value) for label, value in perplexities.items()})

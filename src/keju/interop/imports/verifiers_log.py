@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,6 +22,7 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
+    nested,
     prompt_of,
     row_errors,
     to_number,
@@ -105,7 +107,7 @@ def _read_results(source: LogSource, name: str) -> ModelLog:
     )
     return ModelLog(
         tool=TOOL,
-        version=str((facts.get("version_info") or {}).get("vf_version") or ""),
+        version=str(nested(facts, "version_info").get("vf_version") or ""),
         model=str(facts.get("model") or "unknown"),
         parts=[part.read_as(_find_exam_task(environment), settings)],
         files={},
@@ -158,19 +160,24 @@ def _read_reply(row: Mapping[str, Any]) -> Reply:
     completion = row["completion"]
     if isinstance(completion, str):
         return make_reply(completion)
-    turns = completion if isinstance(completion, list) else []
-    are_mappings = all(isinstance(turn, Mapping) for turn in turns)
-    answers = [turn for turn in turns if turn.get("role") == "assistant"] if are_mappings else []
-    if not answers:
+    last_answer = _find_last_answer(completion)
+    if last_answer is None:
         return malformed_reply(completion)
-    last_answer = answers[-1]
     return make_reply(
         last_answer.get("content"),
         reasoning=last_answer.get("reasoning_content"),
         finish="length" if row.get("is_truncated") else "",
         usage=row.get("token_usage"),
-        seconds=((row.get("timing") or {}).get("generation") or {}).get("duration"),
+        seconds=nested(row, "timing", "generation").get("duration"),
     )
+
+
+def _find_last_answer(completion: Any) -> Mapping[str, Any] | None:
+    """Return the last message of the model; None if the completion is not a list of messages."""
+    turns = completion if isinstance(completion, list) else []
+    if not all(isinstance(turn, Mapping) for turn in turns):
+        return None
+    return next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), None)
 
 
 # --- 0.4 -------------------------------------------------------------------------------------
@@ -178,34 +185,54 @@ def _read_reply(row: Mapping[str, Any]) -> Reply:
 
 def _read_traces(source: LogSource, name: str) -> ModelLog:
     rows, rewards, epochs = LogRows(), RunningMean(), _EpochCounter()
-    environment, version, model = "", "", ""
-    exam: Mapping[str, Any] = {}
+    header = _TraceHeader()
     for where, episode in source.jsonl(name):
         with row_errors(source.root / where):
             trace: dict[str, Any] = next(iter(episode.get("traces") or ()), {})
             data = (episode.get("task") or trace.get("task") or {}).get("data") or {}
-            environment = environment or str((episode.get("env") or {}).get("id") or "")
-            version = version or str((trace.get("verifiers") or {}).get("version") or "")
-            model = model or str(
-                ((trace.get("agent") or {}).get("config") or {}).get("model") or ""
-            )
-            exam = exam or data.get("exam") or {}
+            header.add(episode, trace, data)
             epoch = epochs.next_epoch(data.get("id", data.get("idx")))
             row = _read_trace(where, episode, trace, data, epoch)
             rows.append(row)
             if row.verdict is not None:
                 rewards.add(row.verdict)
-    settings, mean = dict(exam.get("settings") or {}), rewards.value
+    part = _make_traces_part(header, rows, rewards.value)
+    model = header.model or "unknown"
+    return ModelLog(tool=TOOL, version=header.version, model=model, parts=[part], files={})
+
+
+@dataclass
+class _TraceHeader:
+    """The facts about a whole log: the first that any of its rows has."""
+
+    environment: str = ""
+    version: str = ""
+    model: str = ""
+    exam: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(
+        self, episode: Mapping[str, Any], trace: Mapping[str, Any], data: Mapping[str, Any]
+    ) -> None:
+        """Take the facts that are still missing from a row."""
+        self.environment = self.environment or str(nested(episode, "env").get("id") or "")
+        self.version = self.version or str(nested(trace, "verifiers").get("version") or "")
+        self.model = self.model or str(nested(trace, "agent", "config").get("model") or "")
+        self.exam = self.exam or nested(data, "exam")
+
+
+def _make_traces_part(header: _TraceHeader, rows: LogRows, mean: float | None) -> LogPart:
+    """Return the rows as a part, read as the exam that the environment asked."""
+    exam = header.exam
+    settings = dict(nested(exam, "settings"))
     part = LogPart(
-        task=environment,
+        task=header.environment,
         rows=rows,
         protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
         reported={} if mean is None else {"mean reward of these rows": mean},
     )
-    task = _find_exam_task(str(exam.get("benchmark") or "") or environment)
     settings |= {"seed": settings.get("seed", exam.get("seed"))}
-    parts = [part.read_as(task, settings)]
-    return ModelLog(tool=TOOL, version=version, model=model or "unknown", parts=parts, files={})
+    task = _find_exam_task(str(exam.get("benchmark") or "") or header.environment)
+    return part.read_as(task, settings)
 
 
 def _read_trace(
@@ -219,11 +246,6 @@ def _read_trace(
     prompt_messages = [node["message"] for node in nodes if not node.get("sampled")]
     answers = [node["message"] for node in nodes if node.get("sampled")]
     index = data.get("idx")
-    # The weighted sum of the rewards; None if scoring did not run.
-    rewards = list((trace.get("rewards") or {}).values())
-    verdict = None
-    if rewards and None not in rewards:
-        verdict = float(sum(r.get("score", 0.0) * r.get("weight", 1.0) for r in rewards))
     return LogRow(
         where=where,
         reply=_read_trace_reply(episode, trace, answers),
@@ -232,9 +254,17 @@ def _read_trace(
         index=index if isinstance(index, int) else None,
         prompt=prompt_of(prompt_messages) or str(data.get("prompt") or ""),
         target=str(data.get("target") or data.get("answer") or ""),
-        verdict=verdict,
+        verdict=_sum_rewards(trace),
         epoch=epoch,
     )
+
+
+def _sum_rewards(trace: Mapping[str, Any]) -> float | None:
+    """Return the weighted sum of the rewards; None if scoring did not run."""
+    rewards = list(nested(trace, "rewards").values())
+    if not rewards or None in rewards:
+        return None
+    return float(sum(r.get("score", 0.0) * r.get("weight", 1.0) for r in rewards))
 
 
 def _read_trace_reply(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from keju.benchmarks.fresh.tasks.fallacies_logic import Quantifier
+from keju.benchmarks.fresh.vocabulary import read_phrases, vocabulary
 
 
 class KindLiteral(NamedTuple):
@@ -49,14 +52,17 @@ class Claim(NamedTuple):
     """The number of the form to use, modulo the number of forms that fit."""
 
 
-class Topic(NamedTuple):
+class Topic(msgspec.Struct, frozen=True):
     """The topic of an argument: relations and names for its kinds."""
 
     openings: tuple[str, ...]
     relations: tuple[str, ...]
-    names: tuple[str, ...]
     individuals: tuple[str, ...]
-    persons: bool
+    names: tuple[str, ...] = vocabulary("people.en")
+    persons: bool = True
+
+
+TOPICS = read_phrases("topics", tuple[Topic, ...])
 
 
 class Pronouns(NamedTuple):

@@ -26,11 +26,11 @@ from keju.benchmarks.fresh.tasks.fallacies_logic import (
     make_world,
 )
 from keju.benchmarks.fresh.tasks.fallacies_solver import read_argument
-from keju.benchmarks.fresh.tasks.fallacies_topics import TOPICS
 from keju.benchmarks.fresh.tasks.fallacies_wording import (
     CONCLUSIONS,
     MARKERS,
     PLAIN_OPENING,
+    TOPICS,
     ArgumentWording,
     Claim,
     KindLiteral,

@@ -19,6 +19,8 @@ import random
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from keju.benchmarks.fresh.task import (
     FreshQuestion,
     FreshTask,
@@ -27,7 +29,7 @@ from keju.benchmarks.fresh.task import (
     split_options,
 )
 from keju.benchmarks.fresh.tasks.deduction_reading import solve_deduction
-from keju.benchmarks.fresh.vocabulary import vocabulary
+from keju.benchmarks.fresh.vocabulary import read_phrases, vocabulary
 from keju.types import LABELS
 
 NUMBERS: dict[Language, str] = {
@@ -40,7 +42,7 @@ ORDINALS: dict[Language, str] = {
 }
 
 
-class OrderScene(NamedTuple):
+class OrderScene(msgspec.Struct, frozen=True):
     """The phrases for an order in one language; ``{a}`` and ``{b}`` are things."""
 
     opening: str
@@ -53,62 +55,10 @@ class OrderScene(NamedTuple):
     from_last: str
 
 
-def _row_scene(opening: str) -> OrderScene:
-    """Return the phrases for things from left to right."""
-    return OrderScene(
-        opening, "{a} is to the left of {b}", "{a} is to the right of {b}", "{a} is the leftmost",
-        "{a} is the rightmost", "{a} is the {k} from the left", "{a} is the {k} from the right",
-    )  # fmt: skip
-
-
-def _chinese_row_scene(opening: str) -> OrderScene:
-    return OrderScene(
-        opening, "{a}排在{b}的左边", "{a}排在{b}的右边", "{a}排在最左边", "{a}排在最右边",
-        "{a}排在左起第{k}位", "{a}排在右起第{k}位",
-    )  # fmt: skip
-
-
 THINGS = ("plants", "shops", "exhibits", "pastries", "people")
 """The vocabulary of the things in each scene."""
 SINGULAR = ("plants", "shops", "exhibits")
-SCENES: dict[Language, tuple[OrderScene, ...]] = {
-    "en": (
-        _row_scene("On a windowsill, there are {n} plants: {things}."),
-        _row_scene("On a street, there are {n} shops: {things}."),
-        OrderScene(
-            "In a museum of technology, there are {n} exhibits: {things}.",
-            "{a} is newer than {b}", "{a} is older than {b}", "{a} is the newest",
-            "{a} is the oldest", "{a} is the {k}-newest", "{a} is the {k}-oldest",
-        ),
-        OrderScene(
-            "A bakery sells {n} kinds of pastries: {things}.",
-            "{a} are more expensive than {b}", "{a} are less expensive than {b}",
-            "{a} are the most expensive", "{a} are the cheapest",
-            "{a} are the {k}-most expensive", "{a} are the {k}-cheapest",
-        ),
-        OrderScene(
-            "In a swimming race, there were {n} swimmers: {things}.",
-            "{a} finished above {b}", "{a} finished below {b}", "{a} finished first",
-            "{a} finished last", "{a} finished {k}", "{a} finished {k}-to-last",
-        ),
-    ),
-    "zh": (
-        _chinese_row_scene("窗台上有{n}盆植物：{things}。"),
-        _chinese_row_scene("一条街上有{n}家店铺：{things}。"),
-        OrderScene(
-            "科技博物馆里有{n}件展品：{things}。", "{a}比{b}新", "{a}比{b}旧", "{a}是最新的",
-            "{a}是最旧的", "{a}是第{k}新的", "{a}是第{k}旧的",
-        ),
-        OrderScene(
-            "一家糕点店出售{n}种点心：{things}。", "{a}比{b}贵", "{a}比{b}便宜", "{a}是最贵的",
-            "{a}是最便宜的", "{a}是第{k}贵的", "{a}是第{k}便宜的",
-        ),
-        OrderScene(
-            "一场游泳比赛有{n}名选手：{things}。", "{a}的名次在{b}之前", "{a}的名次在{b}之后",
-            "{a}得了第一名", "{a}得了最后一名", "{a}得了第{k}名", "{a}得了倒数第{k}名",
-        ),
-    ),
-}  # fmt: skip
+SCENES = read_phrases("order_scenes", dict[Language, tuple[OrderScene, ...]])
 BEGINNINGS: dict[Language, str] = {
     "en": "The following paragraphs each describe a set of {n} objects arranged in a fixed order. "
     "The statements are logically consistent within each paragraph. ",
@@ -160,16 +110,15 @@ class LogicalDeduction(FreshTask):
         places = {thing: place for place, thing in enumerate(problem.order)}
         article = language == "en" and kind != "people"
         sentences = []
+        article_inside, article_first = ("the ", "The ") if article else ("", "")
         for thing, other_thing, after in problem.clues:
             if other_thing is None:
                 clue_form = _place_form(scene, places[thing], size, language)
             else:
                 clue_form = scene.after if after else scene.before
-            a, b = names[thing], names[other_thing or 0]
+            b = names[other_thing or 0]
             sentences.append(
-                clue_form.format(a=f"The {a}", b=f"the {b}")
-                if article
-                else clue_form.format(a=a, b=b)
+                clue_form.format(a=f"{article_first}{names[thing]}", b=f"{article_inside}{b}")
             )
         numeral = NUMBERS[language].split()[size]
         things = [_with_article(name) for name in names] if article and kind in SINGULAR else names
@@ -178,7 +127,7 @@ class LogicalDeduction(FreshTask):
         end, gap = ("。", "") if language == "zh" else (".", " ")
         text = beginning + gap.join([opening, *(sentence + end for sentence in sentences)])
         asked_form = _place_form(scene, problem.asked_place, size, language)
-        options = [asked_form.format(a=f"The {name}" if article else name) for name in names]
+        options = [asked_form.format(a=f"{article_first}{name}") for name in names]
         return add_options(text, options, problem.order[problem.asked_place], language)
 
     def solve(self, text: str) -> str | None:

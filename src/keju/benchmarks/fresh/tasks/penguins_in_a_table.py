@@ -7,6 +7,7 @@ animals. A row may be added or deleted, and a table of another species may follo
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import count
 from math import sqrt
 from typing import Literal, NamedTuple
@@ -289,40 +290,80 @@ def _neighbour_tests(rows: list[AnimalRow], animal: int, column: int) -> tuple[V
 
 def _find_answer(zoo: ZooProblem, query: TableQuery) -> int | None:
     """Return the index of a name or a number; None if there is not exactly one."""
-    rows, column = zoo.animals(query.who), query.column
-    values = [row.values[column] for row in rows]
-    answers: list[int] = []
-    match query.kind:
-        case "count":
-            fits = [row for row in rows if _passes(row, query.tests)]
-            answers = [len(fits)] if fits else []
-        case "place":
-            people = vocabulary("people.en")
-            names = [row.name for row in rows]
-            if query.form % 2:
-                names.sort(key=lambda name: people[name])
-            answers = names[query.place :][:1] if abs(query.place) <= len(names) else []
-        case "utmost":
-            ordered = sorted(values, reverse=query.is_highest)
-            leading = ordered[: query.place + 1]
-            matching_names = [row.name for row in rows if row.values[column] == leading[-1]]
-            # Ranks without a tie.
-            answers = matching_names if len(set(leading)) == len(leading) else []
-        case "total":
-            is_average = _is_average(zoo, query)
-            answers = [sum(values) // len(values) if is_average else sum(values)]
-        case "listed":
-            answers = [len(rows) if query.form % 4 else 1 + bool(zoo.second_rows)]
-        case "compared":
-            answers = [row.name for row in rows if query.tests and _passes(row, query.tests)]
-        case "who":
-            value = rows[query.animal].values[column]
-            matching_names = [row.name for row in rows if row.values[column] == value]
-            answers = matching_names if COLUMNS[column].name in ("age", "height") else []
-        case "value":
-            utmost = (max if query.is_highest else min)(values)
-            answers = [utmost if _is_utmost_value(zoo, query) else values[query.animal]]
+    answers = _FIND_ANSWERS[query.kind](zoo, query)
     return answers[0] if len(answers) == 1 else None
+
+
+def _find_count(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the number of animals that pass the tests, if there are any."""
+    fits = [row for row in zoo.animals(query.who) if _passes(row, query.tests)]
+    return [len(fits)] if fits else []
+
+
+def _find_place(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the name at a place of the table, or of the names in alphabetical order."""
+    names = [row.name for row in zoo.animals(query.who)]
+    if query.form % 2:
+        people = vocabulary("people.en")
+        names.sort(key=lambda name: people[name])
+    return names[query.place :][:1] if abs(query.place) <= len(names) else []
+
+
+def _find_utmost(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the name at a rank of a column, unless animals share this rank or a better one."""
+    rows = zoo.animals(query.who)
+    ordered = sorted((row.values[query.column] for row in rows), reverse=query.is_highest)
+    leading = ordered[: query.place + 1]
+    matching_names = [row.name for row in rows if row.values[query.column] == leading[-1]]
+    return matching_names if len(set(leading)) == len(leading) else []
+
+
+def _find_total(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the sum of a column, or its average."""
+    values = [row.values[query.column] for row in zoo.animals(query.who)]
+    return [sum(values) // len(values) if _is_average(zoo, query) else sum(values)]
+
+
+def _find_listed(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the number of animals, or of tables."""
+    rows = zoo.animals(query.who)
+    return [len(rows) if query.form % 4 else 1 + bool(zoo.second_rows)]
+
+
+def _find_compared(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the names of the animals that pass the tests."""
+    rows = zoo.animals(query.who)
+    return [row.name for row in rows if query.tests and _passes(row, query.tests)]
+
+
+def _find_who(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return the names of the animals with the value of one animal."""
+    rows = zoo.animals(query.who)
+    if COLUMNS[query.column].name not in ("age", "height"):
+        return []
+    value = rows[query.animal].values[query.column]
+    return [row.name for row in rows if row.values[query.column] == value]
+
+
+def _find_value(zoo: ZooProblem, query: TableQuery) -> list[int]:
+    """Return a value of one animal, or the highest or lowest one of all."""
+    values = [row.values[query.column] for row in zoo.animals(query.who)]
+    if _is_utmost_value(zoo, query):
+        return [max(values) if query.is_highest else min(values)]
+    return [values[query.animal]]
+
+
+_FIND_ANSWERS: dict[str, Callable[[ZooProblem, TableQuery], list[int]]] = {
+    "count": _find_count,
+    "place": _find_place,
+    "utmost": _find_utmost,
+    "total": _find_total,
+    "listed": _find_listed,
+    "compared": _find_compared,
+    "who": _find_who,
+    "value": _find_value,
+}
+"""By kind of question: all names or numbers that answer it. A good question has exactly one."""
 
 
 def _passes(row: AnimalRow, tests: tuple[ValueTest, ...]) -> bool:

@@ -188,11 +188,8 @@ def _draw_colours(
     if kind == "count":
         return [draw.choice(absent if absent and draw.random() < ABSENT else other_colours)]
     if kind == "is":
-        return [
-            things[asked_index].colour
-            if draw.random() < 0.5
-            else draw.choice(absent or other_colours)
-        ]
+        is_true = draw.random() < 0.5
+        return [things[asked_index].colour if is_true else draw.choice(absent or other_colours)]
     if kind == "neither":
         present_count = max(draw.randint(0, 2), 2 - len(absent))
         colours = draw.sample(present, present_count) + draw.sample(absent, 2 - present_count)
@@ -405,16 +402,17 @@ def _solve_row(parsed_things: ParsedThings, question: str) -> str | None:
         side_colours = colours[:place] if match["side"] == "left" else colours[place + 1 :]
         return NUMBERS[len([colour for colour in side_colours if colour != match["colour"]])]
     if match["where"] == "furthest from":
-        count_before, count_after = place, len(parsed_things) - 1 - place
-        return (
-            None
-            if count_before == count_after
-            else colours[0]
-            if count_before > count_after
-            else colours[-1]
-        )
+        return _find_furthest_colour(colours, place)
     other_place = place + (-1 if "left" in match["where"] else 1)
     return colours[other_place] if 0 <= other_place < len(colours) else None
+
+
+def _find_furthest_colour(colours: list[str], place: int) -> str | None:
+    """Return the colour at the end that is further away; None in the middle of the row."""
+    count_before, count_after = place, len(colours) - 1 - place
+    if count_before == count_after:
+        return None
+    return colours[0] if count_before > count_after else colours[-1]
 
 
 def _find_place(parsed_things: ParsedThings, thing: str) -> int | None:

@@ -12,6 +12,8 @@ import random
 import re
 from typing import NamedTuple
 
+import msgspec
+
 from keju.benchmarks.fresh.task import (
     FreshQuestion,
     FreshTask,
@@ -21,13 +23,13 @@ from keju.benchmarks.fresh.task import (
     scale_size,
     split_options,
 )  # fmt: skip
-from keju.benchmarks.fresh.vocabulary import vocabulary
+from keju.benchmarks.fresh.vocabulary import read_phrases, vocabulary
 
 FEWEST = 3
 """People in the easiest stories: two people could only repeat one swap."""
 
 
-class SwapStory(NamedTuple):
+class SwapStory(msgspec.Struct, frozen=True):
     """A story in one language; ``{}`` in a sentence is a person, a thing, or both in turn."""
 
     people: str
@@ -40,66 +42,7 @@ class SwapStory(NamedTuple):
 
 THINGS = ("hats", "instruments", "posts", "countries", "people")
 """The vocabulary of the swapped things in each story."""
-STORIES: dict[Language, tuple[SwapStory, ...]] = {
-    "en": (
-        SwapStory(
-            "{} are guests at a costume party. At the start of the party, they are each wearing a "
-            "hat of a different color: ",
-            "{} has {}", "As the party goes on, pairs of guests swap hats.", "{} and {} swap hats.",
-            "At the end of the party, {} has the",
-        ),
-        SwapStory(
-            "{} are members of a street band. At the start of the evening, they each pick up an "
-            "instrument: ",
-            "{} has {}", "As the evening goes on, pairs of players trade instruments.",
-            "{} and {} trade instruments.", "At the end of the evening, {} has the",
-        ),
-        SwapStory(
-            "{} are sailors on the same ship. At the start of the voyage, they are each given a "
-            "post: ",
-            "{} is working as {}",
-            "As the voyage continues, pairs of sailors sometimes swap posts.",
-            "{} and {} swap posts.", "At the end of the voyage, {} is working as",
-        ),
-        SwapStory(
-            "{} are students who prepare talks about foreign countries. At the start of the term, "
-            "they each choose one country: ",
-            "{} gets {}", "As the term proceeds, they begin to trade the countries.",
-            "{} and {} trade countries.", "At the end of the term, {} has",
-        ),
-        SwapStory(
-            "{} are players at a chess evening. At the start of the evening, they each have an "
-            "opponent: ",
-            "{} is playing against {}",
-            "Throughout the evening, the players often change opponents.",
-            "{} and {} change opponents.", "At the end of the evening, {} is playing against",
-        ),
-    ),
-    "zh": (
-        SwapStory(
-            "{}人在参加化装舞会。舞会开始时，他们各戴着一顶不同颜色的帽子：",
-            "{}戴着{}", "舞会上，不时有两个人互换帽子。", "{}和{}互换帽子。", "舞会结束时，{}戴着",
-        ),
-        SwapStory(
-            "{}人是一支街头乐队的成员。晚上开始演出时，他们各拿起一件乐器：",
-            "{}拿着{}", "演出中，不时有两个人互换乐器。", "{}和{}互换乐器。", "演出结束时，{}拿着",
-        ),
-        SwapStory(
-            "{}人是同一艘船上的船员。航行开始时，他们各分到一个岗位：",
-            "{}担任{}", "航行途中，有时会有两名船员互换岗位。", "{}和{}互换岗位。",
-            "航行结束时，{}担任",
-        ),
-        SwapStory(
-            "{}人是学生，正在准备介绍外国的演讲。学期开始时，他们各选了一个国家：",
-            "{}选了{}", "学期中，他们开始互换国家。", "{}和{}互换国家。", "学期结束时，{}要介绍",
-        ),
-        SwapStory(
-            "{}人在参加国际象棋之夜。晚上开始时，他们各有一位对手：",
-            "{}的对手是{}", "整个晚上，棋手们常常互换对手。", "{}和{}互换对手。",
-            "晚上结束时，{}的对手是",
-        ),
-    ),
-}  # fmt: skip
+STORIES = read_phrases("swap_stories", dict[Language, tuple[SwapStory, ...]])
 TURNS: dict[Language, tuple[str, str, str]] = {
     "en": ("First, ", "Then, ", "Finally, "),
     "zh": ("首先，", "然后，", "最后，"),
@@ -263,13 +206,7 @@ def _trace_holder(
         return None
     holder = person_in(ends[0])
     for left_person, right_person in reversed(swaps):
-        holder = (
-            right_person
-            if holder == left_person
-            else left_person
-            if holder == right_person
-            else holder
-        )
+        holder = {left_person: right_person, right_person: left_person}.get(holder, holder)
     start_sentence = start_sentences.get(holder, "")
     return find_label(
         options, max((o for o in options if start_sentence.endswith(o)), key=len, default="")
