@@ -126,10 +126,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         return ExamFiles((single_file,), None)
     tables = _list_tables(folder)
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
-    for name in (*(exam.questions or ()), *filter(None, [shots])):
-        if name not in tables:
-            hint = did_you_mean(name, tables) if tables else ""
-            raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
+    _check_named_tables(folder, tables, (*(exam.questions or ()), *filter(None, [shots])))
     if shots is None:
         shots = next((name for name in tables if _stem(name) in SHOT_STEMS), None)
     if exam.questions:
@@ -145,6 +142,14 @@ def _list_tables(folder: DataFolder) -> list[str]:
         if not _is_text(name):
             raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
     return tables
+
+
+def _check_named_tables(folder: DataFolder, tables: Sequence[str], names: Sequence[str]) -> None:
+    """Raise DataError if a table that the exam file names does not exist."""
+    for name in names:
+        if name not in tables:
+            hint = did_you_mean(name, tables) if tables else ""
+            raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
 
 
 def _choose_question_files(
