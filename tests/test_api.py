@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -61,12 +62,14 @@ def test_results_are_still_the_document(run: RunResults, tmp_path: Path) -> None
 
 
 def test_results_have_a_short_text_and_a_table(run: RunResults) -> None:
-    assert repr(run).splitlines()[0] == "<results of run r>"
-    assert "demo, text@1: " in repr(run)
+    assert repr(run).splitlines()[0] == "<results of scripted · Keju demo>"
+    assert "Keju demo, text@1: " in repr(run)
     assert len(repr(run)) < 200
     html = run._repr_html_()
     assert html.count("<tr>") == 2
     assert "warning" not in html
+    assert '<td style="text-align: left">Keju demo</td>' in html
+    assert '<td style="text-align: right">18</td>' in html
     assert keju.open_run("r", str(run.folder.parent))._repr_html_() == html
 
 
@@ -105,7 +108,9 @@ def test_frames_hold_what_an_export_holds(run: RunResults, tmp_path: Path) -> No
     pytest.importorskip("duckdb")
     samples = run.samples()
     pandas, polars, duckdb = samples.to_pandas(), samples.to_polars(), samples.to_duckdb()
-    assert list(pandas.columns) == polars.columns == duckdb.columns == list(rows[0])
+    assert list(pandas.columns) == polars.columns == duckdb.columns
+    assert polars.columns[:6] == ["question", "reply", "answer", "target", "score", "outcome"]
+    assert set(polars.columns) == set(rows[0])
     assert polars.rows(named=True) == rows
     assert [dict(zip(duckdb.columns, row, strict=True)) for row in duckdb.fetchall()] == rows
     assert [row.tolist() for _, row in pandas[["id", "outcome"]].iterrows()] == [
@@ -353,7 +358,11 @@ def test_what_is_found_is_short_in_a_shell_and_a_table_in_a_notebook(
         assert "<script" not in value._repr_html_()
     assert repr(compared) == compared.comparisons[0].conclusion.text()
     assert "data:image/svg+xml" in compared._repr_html_()
+    gate_line, *_ = repr(found["gate"]).splitlines()
+    assert gate_line.split(": ")[1] in ("pass", "fail", "inconclusive")
     rows = run.samples().failures
+    titles = re.findall(r"<th[^>]*>([^<]*)</th>", rows._repr_html_())
+    assert titles == ["question", "reply", "model&#x27;s answer", "right answer", "outcome", "id"]
     assert rows._repr_html_().count("<tr>") - 1 == min(20, len(list(rows)))
     for name in ("score", "report"):
         assert getattr(keju, name)(run)

@@ -1,6 +1,6 @@
 """Attacks of a model's code on a real sandbox, in random order, for as long as it may take.
 
-``python -m perf.soak.attacks 20 3 FOLDER ""`` runs the list ``attacks_sandbox.txt`` again and again
+``python -m perf.soak.attacks 20 3 FOLDER ""`` runs both lists again and again
 for 20 minutes with the seed 3, and once with 0 minutes. ``python -m perf.soak outbreaks`` runs it
 as root and as a normal user, and `perf.soak.attacks_viewer` too. Each
 attempt is an episode of the tool ``python``. It fails if something of the host was reached, if
@@ -35,7 +35,9 @@ from keju.solvers.sandbox.sandbox import Sandbox
 from keju.solvers.sandbox.supervisor_process import read_processes
 from keju.solvers.toolbox import ToolsLost
 
-LIST = Path(__file__).with_name("attacks_sandbox.txt")
+LISTS = tuple(
+    Path(__file__).with_name(name) for name in ("attacks_sandbox.txt", "attacks_sandbox_2.txt")
+)
 SIZES: dict[str, Any] = {
     **{"memory": "400MiB", "max_file_bytes": "64MiB", "max_work_bytes": "128MiB"},
     **{"scratch_bytes": "40MiB", "processes": 96, "open_files": 512, "cell_timeout": 20},
@@ -66,9 +68,9 @@ class SandboxAttack(NamedTuple):
 
 
 def attacks() -> list[SandboxAttack]:
-    """The list, in its order."""
+    """Both lists, in their order."""
     attack_list = []
-    for part in LIST.read_text("utf-8").split("\n>> ")[1:]:
+    for part in "\n".join(path.read_text("utf-8") for path in LISTS).split("\n>> ")[1:]:
         head, _, body = part.partition("\n")
         name, _, about = head.partition(": ")
         expects = "alive"

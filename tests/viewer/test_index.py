@@ -6,6 +6,8 @@ import signal
 from array import array
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -318,6 +320,26 @@ def test_pieces_of_an_order_make_the_whole(
         assert whole == sorted(range(60), key=lambda n: -details.seconds[n])
     if sort == "longest":
         assert whole == sorted(range(60), key=lambda n: -details.length[n])
+
+
+class CountingParts(list[int]):
+    """The exams of replies; it counts how often one is read."""
+
+    reads = 0
+
+    def __getitem__(self, number: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(number)
+
+
+def test_the_order_of_many_exams_takes_time_linear_in_replies() -> None:
+    """A journal of strangers may have one reply in each of 70,000 exams."""
+    count = 2_000
+    parts = CountingParts(number * 7 % count for number in range(count))
+    index, details = SimpleNamespace(part=parts), SimpleNamespace(position=[0] * count)
+    ordered = sort_replies(ReplySelection(), index, range(count), details)  # type: ignore[arg-type]
+    assert [number * 7 % count for number in ordered] == list(range(count))
+    assert parts.reads <= 3 * count
 
 
 def test_many_exams_and_many_scores_have_places(tmp_path: Path) -> None:

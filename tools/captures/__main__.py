@@ -114,14 +114,16 @@ def _endpoint(data_dir: str) -> Iterator[str]:
         )
         for mode in MODES
     ]
-    with FaultyEndpoint(Plan(answers=StandInModels(exams))) as endpoint:
+    models = StandInModels(exams)
+    with FaultyEndpoint(Plan(answers=models, tokens=models.tokens)) as endpoint:
         yield endpoint.url
 
 
 def _environment(url: str, data_dir: Path) -> dict[str, str]:
     """Return the environment of a user who has set the address, the key and the data once."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {
+    python_path = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    return python_path | {
         "PATH": path,
         "HOME": os.environ.get("HOME", "/"),
         "LANG": "C.UTF-8",

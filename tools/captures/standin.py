@@ -74,6 +74,15 @@ class StandInModels:
             return f"{_THOUGHTS}, and I would go with {answer} here."
         return _stated(answer, request.text, is_reasoned=_REASONED in prompt)
 
+    def tokens(self, request: EndpointRequest) -> dict[str, float]:
+        """Return the log-probabilities of the labels, for protocols that compare them."""
+        sample = self._samples.get(request.text)
+        if sample is None:
+            return {"A": -0.1, "B": -3.0}
+        name = str(request.body["model"])
+        answer = self._answer(name, MODELS[name], sample, str(request.body["messages"]))
+        return {label: -0.1 if label == answer else -3.0 for label in sample.labels}
+
     def _answer(self, name: str, model: StandIn, sample: Sample, prompt: str) -> str:
         """Return the right answer as often as the model knows it, or else another one."""
         skill = HARDEST + (EASIEST - HARDEST) * draw(sample.subset)

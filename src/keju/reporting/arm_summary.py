@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from keju.reporting import format as fmt
 from keju.reporting.brief import BriefColumn, BriefScreen, short_model
 from keju.reporting.format import Labels, count, interval, percent
-from keju.reporting.pairs import p_value
 from keju.results.schema import Comparison, ResultEntry, Results
 
 SENTENCES = 4
@@ -22,12 +21,11 @@ def arm_sentence(pair: Comparison, labels: Labels, subject: str = "") -> str:
         text = pair.conclusion.text(labels.language)
     else:
         low, high = (f"{100 * end:+.1f}" for end in pair.ci95)
-        p = p_value(pair.p if pair.p_holm is None else pair.p_holm)
         points = f"{100 * pair.difference:+.1f}"
         kind = {"above": "better", "below": "worse"}.get(pair.verdict, "tie")
         if not pair.base_is_first and kind != "tie":
             kind = "above" if kind == "better" else "below"
-        values = {"points": points, "low": low, "high": high, "p": p}
+        values = {"points": points, "low": low, "high": high}
         text = labels(f"brief.arm_{kind}", **names, **values)
     return labels("named", name=subject, text=text) if subject else text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
 
+from keju.messages.wrapping import cells
 from keju.reporting.brief import BriefScreen, LabelledCommand, fit_text
 from keju.reporting.format import Labels, count, percent
 from keju.reporting.titles import title_of
@@ -141,11 +142,9 @@ def _print_causes(screen: BriefScreen, exam: ExamAudit, limit: int) -> int:
         by_cause.setdefault(finding.cause, finding)
     for row in visible_rows:
         name, meaning = labels(f"cause.{row.cause}"), _meaning(row.cause, labels)
-        parts = [f"{count(row.n).rjust(width)}  {name}", meaning]
-        text = parts[0]
-        if len(meaning) + len(text) + 2 <= screen.room:
-            text = labels("named", name=parts[0], text=meaning)
-        screen.put(fit_text(text, screen.room))
+        text = f"{count(row.n).rjust(width)}  {name}"
+        explained = labels("named", name=text, text=meaning)
+        screen.put(explained if cells(explained) <= screen.room else text)
         finding = by_cause[row.cause]
         example = _example_text(finding, labels)
         indent = " " * (width + 2)
@@ -170,10 +169,12 @@ def _example_text(finding: AuditFinding, labels: Labels) -> str:
     """Return the end of a reply and the right answer."""
     end = " ".join(finding.end.split())
     target = labels("brief.audit.right", target=finding.target)
-    room = max(12, _END - len(target) - 3)
-    if len(end) > room:
-        end = "…" + end[-room + 1 :]
-    return f"{target}  {end}"
+    room = max(12, _END - cells(target) - 2)
+    words = end.split(" ")
+    while len(words) > 1 and cells(" ".join(words)) + 2 > room:
+        words = words[1:]
+    shortened = " ".join(words)
+    return f"{target}  {shortened if shortened == end else f'… {shortened}'}"
 
 
 def _warning_lines(audit: Audit, labels: Labels) -> Iterator[WarningLine]:

@@ -169,6 +169,17 @@ def fit_parts(parts: Sequence[str], room: int, gap: str = " · ") -> str:
     return fit_text(gap.join(fitting), room)
 
 
+def pack_parts(parts: Sequence[str], room: int, gap: str = " · ") -> list[str]:
+    """Join parts into as few lines of `room` cells as possible; no part is broken."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and cells(f"{lines[-1]}{gap}{part}") <= room:
+            lines[-1] += f"{gap}{part}"
+        else:
+            lines.append(part)
+    return lines
+
+
 def fit_text(text: str, room: int) -> str:
     """Return a line of at most `room` cells; a longer one ends in ``…`` after a whole word."""
     if cells(text) <= room:

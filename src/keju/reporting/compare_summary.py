@@ -25,7 +25,7 @@ CLEAREST = 3
 _ORDER: tuple[Verdict, ...] = ("not comparable", "below", "above", "tie", "nothing")
 
 
-class _Names:
+class SideNames:
     """The names of both sides of all pairs: models, or runs where models are alike."""
 
     def __init__(self, pairs: Sequence[Comparison]) -> None:
@@ -37,9 +37,11 @@ class _Names:
         )
 
     def base(self, pair: Comparison) -> str:
+        """Return the name of the base."""
         return self._names[pair.base]
 
     def arm(self, pair: Comparison) -> str:
+        """Return the name of the arm."""
         return self._names[pair.arm]
 
 
@@ -56,7 +58,7 @@ def render_comparison_summary(
     `diff` is the command that shows why two runs are not comparable.
     """
     screen, pairs = BriefScreen(file, width), compared_runs.comparisons
-    labels, names = screen.labels, _Names(pairs)
+    labels, names = screen.labels, SideNames(pairs)
     sentences = _verdict_sentences(pairs, names, labels)
     for sentence in sentences[:SENTENCES]:
         screen.sentence(sentence, "bold")
@@ -75,7 +77,7 @@ def render_comparison_summary(
     screen.flush()
 
 
-def _verdict_sentences(pairs: Sequence[Comparison], names: _Names, labels: Labels) -> list[str]:
+def _verdict_sentences(pairs: Sequence[Comparison], names: SideNames, labels: Labels) -> list[str]:
     """Return one sentence for each pair of runs; pairs of one run with one verdict share it."""
     by_runs: dict[tuple[str, str], dict[Verdict, list[Comparison]]] = {}
     for pair in pairs:
@@ -113,7 +115,7 @@ def _first_capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _print_rows(screen: BriefScreen, pairs: Sequence[Comparison], names: _Names) -> None:
+def _print_rows(screen: BriefScreen, pairs: Sequence[Comparison], names: SideNames) -> None:
     labels = screen.labels
     has_several_runs = len({(pair.base, pair.arm) for pair in pairs}) > 1
     rows = [
@@ -164,7 +166,7 @@ def _p_text(pair: Comparison) -> str:
     return "" if p is None or pair.obstacle is not None else f"p {p_value(p)}"
 
 
-def _print_clearest(screen: BriefScreen, pairs: Sequence[Comparison], names: _Names) -> None:
+def _print_clearest(screen: BriefScreen, pairs: Sequence[Comparison], names: SideNames) -> None:
     """Print the subsets that differ most clearly, or the smallest difference that would show."""
     labels = screen.labels
     decided = [pair for pair in pairs if pair.verdict in ("above", "below")]

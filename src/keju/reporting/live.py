@@ -18,9 +18,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from keju.messages import current_language, label_text, tolerant, write_sentence
-from keju.messages.wrapping import cells
 from keju.progress.display import Display, Progress
-from keju.reporting.brief import fit_text
+from keju.reporting.brief import fit_text, pack_parts
 from keju.reporting.format import (
     UNKNOWN,
     Labels,
@@ -311,17 +310,6 @@ class LiveDisplay(RedrawnDisplay):
         if rows := arm_rows(snapshot):
             visible_lines[: len(quality)] = [named_rows(rows, width)]
         return Group(Text(fit_text(self._title, width)), bar, *visible_lines)
-
-
-def pack_parts(parts: Sequence[str], width: int) -> list[str]:
-    """Join parts with dots into as few lines as fit the width; no part is broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and cells(f"{lines[-1]} · {part}") <= width:
-            lines[-1] += f" · {part}"
-        else:
-            lines.append(part)
-    return lines
 
 
 Callback = Callable[[Progress], None]

@@ -6,24 +6,30 @@ from functools import singledispatch
 from html import escape
 from itertools import islice
 
+from msgspec.structs import replace
+
 from keju.reporting import format as fmt
 from keju.reporting import pairs
 from keju.reporting.audit import accuracy_range
+from keju.reporting.brief import known_names
 from keju.reporting.charts import differences
+from keju.reporting.compare_summary import SideNames
 from keju.reporting.format import Labels, count, interval, percent
 from keju.reporting.gate import gate_cells, gate_titles
 from keju.reporting.plan import plan_notes, plan_rows, plan_title, plan_titles
 from keju.reporting.runs import html_table
+from keju.reporting.titles import title_of
 from keju.results.audit import Audit, ExamAudit
 from keju.results.compare import Compared
 from keju.results.gate import GateResult
 from keju.results.plan import Plan
 from keju.results.samples import Samples
+from keju.results.schema import Comparison
 
 ROWS = 20
 """The number of answers that a notebook shows."""
 _ANSWER, _END_LENGTH = 60, 160
-_COLUMNS = ("id", "subset", "outcome", "answer", "target", "reply")
+_COLUMNS = ("question", "reply", "answer", "target", "outcome", "id")
 
 
 @singledispatch
@@ -50,9 +56,10 @@ def _warning(text: str) -> str:
 def _(value: Compared) -> str:
     labels = Labels()
     names = ("pair", "reader", "n", "base_rate", "arm_rate", "points", "interval", "p", "verdict")
+    named_pairs = _name_sides(value)
     rows = [
         [
-            pairs.pair_title(pair, labels),
+            pairs.pair_title(replace(pair, exam=title_of(pair.exam)), labels),
             pairs.pair_readers(pair),
             count(pair.n) if pair.obstacle is None else fmt.UNKNOWN,
             percent(pair.base_rate),
@@ -62,10 +69,10 @@ def _(value: Compared) -> str:
             pairs.p_value(pair.p if pair.p_holm is None else pair.p_holm),
             labels(f"compare.verdict.{pair.verdict}"),
         ]
-        for pair in value.comparisons
+        for pair in named_pairs
     ]
     parts = [html_table([labels(f"compare.{name}") for name in names], rows)]
-    for pair in value.comparisons:
+    for pair in named_pairs:
         parts.append(_paragraph(pair.conclusion.text()))
         parts += [_warning(notice.text()) for notice in pair.notices]
     parts += [_warning(notice.text()) for notice in value.notices]
@@ -77,21 +84,39 @@ def _(value: Compared) -> str:
 
 @text_of.register
 def _(value: Compared) -> str:
-    return "\n".join(pair.conclusion.text() for pair in value.comparisons)
+    return "\n".join(pair.conclusion.text() for pair in _name_sides(value))
+
+
+def _name_sides(compared: Compared) -> list[Comparison]:
+    """Return the pairs with the names of models, or of runs where two models are alike."""
+    if not compared.comparisons:
+        return []
+    names = SideNames(compared.comparisons)
+    return [
+        replace(pair, base=names.base(pair), arm=names.arm(pair)) for pair in compared.comparisons
+    ]
 
 
 @html_of.register
 def _(value: GateResult) -> str:
     labels = Labels()
     rows = [gate_cells(row, labels) for row in value.rows]
-    parts = [_paragraph(f"{value.run}: {value.verdict}"), html_table(gate_titles(labels), rows)]
+    parts = [_paragraph(_gate_line(value, labels)), html_table(gate_titles(labels), rows)]
     parts += [_paragraph(row.conclusion.text()) for row in value.rows]
     return "\n".join([*parts, *(_warning(notice.text()) for notice in value.notices)])
 
 
 @text_of.register
 def _(value: GateResult) -> str:
-    return "\n".join([value.verdict, *(row.conclusion.text() for row in value.rows)])
+    lines = [_gate_line(value, Labels()), *(row.conclusion.text() for row in value.rows)]
+    return "\n".join(lines)
+
+
+def _gate_line(result: GateResult, labels: Labels) -> str:
+    """Return the name of the model, or of its run, and the verdict in a word."""
+    models, runs = [result.model, result.baseline_model], [result.run, result.baseline]
+    name = known_names(models, runs)[0] if result.baseline else result.run
+    return f"{name}: {labels(f'gate.{result.verdict}')}"
 
 
 @html_of.register
@@ -126,7 +151,11 @@ def _(value: Audit) -> str:
             ]
             for row in exam.readers
         ]
-        causes = [[row.cause, count(row.n), row.explanation] for row in exam.causes if row.n]
+        causes = [
+            [labels(f"cause.{row.cause}"), count(row.n), row.explanation]
+            for row in exam.causes
+            if row.n
+        ]
         parts.append(html_table(titles, readers))
         if causes:
             names = ("cause", "replies", "meaning")
@@ -154,15 +183,15 @@ def _(value: Samples) -> str:
     labels = Labels()
     rows = [
         [
-            row.id,
-            row.subset or "",
-            labels(f"outcome.{row.outcome}"),
+            fmt.shorten(fmt.without_canary(row.question or ""), _END_LENGTH),
+            fmt.shorten(fmt.without_canary(row.reply)[-_END_LENGTH:], _END_LENGTH),
             fmt.shorten(row.answer or "", _ANSWER),
             fmt.shorten(fmt.without_canary(row.target or ""), _ANSWER),
-            fmt.shorten(fmt.without_canary(row.reply)[-_END_LENGTH:], _END_LENGTH),
+            labels(f"outcome.{row.outcome}"),
+            row.id,
         ]
         for row in islice(value, ROWS + 1)
     ]
-    table = html_table(list(_COLUMNS), rows[:ROWS])
+    table = html_table([labels(f"samples.{name}") for name in _COLUMNS], rows[:ROWS])
     hint = labels("notebook.first", n=ROWS)
     return f"{table}\n{_paragraph(hint)}" if len(rows) > ROWS else table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from html import escape
@@ -12,11 +13,15 @@ from keju.reporting import format as fmt
 from keju.reporting.charts import forest
 from keju.reporting.figure import Figure
 from keju.reporting.format import Labels, interval
+from keju.reporting.titles import title_of
 from keju.results.samples import Samples
 from keju.results.schema import ResultEntry, Results, to_document
 from keju.results.score import current_results
 from keju.runs import run as stored
 from keju.runs.run import Run, find_run
+
+# `71.10 %`, `38.70–40.50`, `1,234`, `+3.2`, `12 of 20`, or an empty cell
+_NUMBER = re.compile(r"[-+−]?[\d.,]+(?:[–…\s]+[-+−]?[\d.,]+| of [\d,]+)?(?: ?%)?|–?")
 
 
 class StoredRun(Run):
@@ -64,15 +69,20 @@ class RunResults(dict[str, Any]):
         return forest([self.results])
 
     def __repr__(self) -> str:
-        lines = [f"<results of run {fmt.shorten(self.results.run, 80)}>", *self._lines()]
+        lines = [f"<results of {fmt.shorten(self._title(), 120)}>", *self._lines()]
         return "\n  ".join(lines)
+
+    def _title(self) -> str:
+        """Return the model and its exams."""
+        exams = dict.fromkeys(title_of(entry.name) for entry in self.results.benchmarks)
+        return f"{self.results.model} · {', '.join(exams)}"
 
     def _lines(self) -> Iterator[str]:
         labels = Labels()
         for entry in self.results.benchmarks:
             figure, ends = _headline(entry, self.results, labels)
             interval_note = f" ({ends})" if ends else ""
-            name = fmt.shorten(entry.full_name, 80)
+            name = fmt.shorten(title_of(entry.name, entry.arm), 80)
             score = f"{figure}{interval_note}, n {labels.graded_count(entry)}"
             yield f"{name}, {fmt.protocol_line(entry)}: {score}"
         if ended := fmt.describe_incomplete(self.results, labels):
@@ -81,12 +91,11 @@ class RunResults(dict[str, Any]):
     def _repr_html_(self) -> str:
         """Return a table of the results, the warnings, and a figure of the subsets."""
         labels = Labels()
-        model = fmt.printable(self.results.model, one_line=True)
-        run = fmt.printable(self.results.run, one_line=True)
+        title = fmt.printable(self._title(), one_line=True)
         titles = [labels(key) for key in ("exam", "protocol", "reader", "headline", "interval")]
         rows = [
             [
-                entry.full_name,
+                title_of(entry.name, entry.arm),
                 fmt.protocol_line(entry),
                 entry.reader,
                 *_headline(entry, self.results, labels),
@@ -98,7 +107,7 @@ class RunResults(dict[str, Any]):
         if ended := fmt.describe_incomplete(self.results, labels):
             warnings.insert(0, ended)
         parts = [
-            f"<p><strong>{escape(model)}</strong> · {escape(run)}</p>",
+            f"<p><strong>{escape(title)}</strong></p>",
             html_table([*titles, labels("n")], rows),
             *(f"<p>⚠ {escape(fmt.printable(text))}</p>" for text in dict.fromkeys(warnings)),
         ]
@@ -115,12 +124,24 @@ def _headline(entry: ResultEntry, results: Results, labels: Labels) -> tuple[str
 
 
 def html_table(titles: list[str], rows: list[list[str]]) -> str:
-    """Return a plain HTML table with all text escaped."""
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(fmt.printable(cell))}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
+    """Return an HTML table with all text escaped: text on the left, numbers on the right.
+
+    Notebooks would put all cells on the right.
+    """
+    numeric = [
+        all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*rows, strict=True)
+    ]
+    aligns = ["right" if is_numeric else "left" for is_numeric in numeric or [False] * len(titles)]
+
+    def line(tag: str, cells: list[str]) -> str:
+        """Return one row of the table."""
+        return "".join(
+            f'<{tag} style="text-align: {align}">{escape(fmt.printable(cell))}</{tag}>'
+            for align, cell in zip(aligns, cells, strict=True)
+        )
+
+    head = line("th", titles)
+    body = "\n".join(f"<tr>{line('td', row)}</tr>" for row in rows)
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
 
 

@@ -8,12 +8,14 @@ from typing import NamedTuple, TextIO
 
 from keju.errors import KejuError
 from keju.files import typed_path
+from keju.messages.wrapping import cells
 from keju.reporting import arm_summary, curve_summary
 from keju.reporting import format as fmt
 from keju.reporting.brief import (
     BriefColumn,
     BriefScreen,
     LabelledCommand,
+    pack_parts,
     short_model,
     short_subsets,
 )
@@ -21,6 +23,7 @@ from keju.reporting.format import Labels, compact, count, interval, money, perce
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
 from keju.reporting.titles import title_of
 from keju.reporting.warning_lines import SHOWN, WarningLine, print_warnings, warning_line
+from keju.results.modes import counterpart
 from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
 from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 from keju.types import ALL_OUTCOMES
@@ -78,9 +81,9 @@ def render_summary(
         most = SHOWN if len(exams) == 1 or len(lines) <= SHOWN else SHOWN - 1
         print_warnings(screen, lines, _show_command(place), most=most)
     if is_next_shown:
-        _print_place(screen, results, place)
-        following = [*_next_steps(screen.labels, results, place), *steps]
-        screen.next_steps(following, most_lines=2 if len(exams) == 1 else 1)
+        is_table = len(exams) > 1 and not results.comparisons
+        _print_place(screen, results, place, is_separate=not is_table)
+        screen.next_steps([*_next_steps(screen.labels, results, place), *steps])
     screen.flush()
 
 
@@ -120,7 +123,7 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
         filter(None, [exam_title(entry), score_text(entry, labels), _margin_text(metric)])
     )
     facts = [short_model(results.model)] if results.model else []
-    facts += [labels("brief.questions", n=count(entry.n))]
+    facts += [labels("brief.questions", n=_graded_text(entry, labels))]
     facts += [_chance_text(entry, labels), _human_text(entry, labels)]
     screen.facts(facts, f"{lead}      ", style=_style(entry, labels))
     screen.facts(_second_line(family, results, labels), " " * (len(exam_title(entry)) + 3))
@@ -128,8 +131,15 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
         return
     screen.put()
     screen.facts(_outcome_texts(entry, labels), gap="   ")
-    for line in _subset_lines(entry, labels):
+    for line in _subset_lines(entry, screen.room, labels):
         screen.facts(line.parts, line.lead, gap=", ")
+
+
+def _graded_text(entry: ResultEntry, labels: Labels) -> str:
+    """Return the number of graded questions, and of how many: ``1 of 3``."""
+    if not entry.ungraded:
+        return count(entry.n)
+    return labels("part_of_whole", part=count(entry.n), whole=count(entry.questions_with_reply))
 
 
 def _style(entry: ResultEntry, labels: Labels) -> str:
@@ -227,7 +237,7 @@ class _SubsetLine(NamedTuple):
     parts: list[str]
 
 
-def _subset_lines(entry: ResultEntry, labels: Labels) -> Iterator[_SubsetLine]:
+def _subset_lines(entry: ResultEntry, room: int, labels: Labels) -> Iterator[_SubsetLine]:
     """Yield the best and the worst subsets, or all if there are few."""
     rows = [row for row in fmt.answered_rows(entry.subsets) if row.accuracy is not None]
     if len(rows) < 2:
@@ -240,7 +250,10 @@ def _subset_lines(entry: ResultEntry, labels: Labels) -> Iterator[_SubsetLine]:
     ranked = sorted(rows, key=lambda row: -(row.accuracy or 0.0))
     if len(rows) <= ALL_SUBSETS:
         texts = [_subset_text(row, titles, labels) for row in ranked]
-        yield _SubsetLine(labels("brief.subsets") + "  ", texts)
+        lead = labels("brief.subsets") + "  "
+        lines = pack_parts(texts, room - cells(lead), ", ")
+        for number, line in enumerate(lines[:2]):
+            yield _SubsetLine(" " * cells(lead) if number else lead, [line])
         return
     leads = [labels("brief.best"), labels("brief.worst")]
     length = max(map(len, leads)) + 2
@@ -276,7 +289,7 @@ def _print_exams(screen: BriefScreen, entries: Sequence[ResultEntry], results: R
                 shots,
                 score_text(entry, labels),
                 ends,
-                count(entry.n),
+                _graded_text(entry, labels),
                 padded,
                 mark,
             ]
@@ -298,7 +311,7 @@ def _warnings(labels: Labels, results: Results, place: RunPlace) -> Iterator[War
     """Yield the warnings of all exams as lines."""
     entries = results.benchmarks
     has_several = len(fmt.families(results)) > 1
-    if results.stopped or results.complete is False:
+    if results.complete is False and not results.stopped:  # the error says why a run stopped
         text = fmt.describe_incomplete(results, labels)
         yield WarningLine(text[:1].upper() + text[1:], "", float("inf"))
     for entry in entries:
@@ -329,8 +342,10 @@ def _show_command(place: RunPlace) -> str:
     return f"keju show {place.name}" if place.name else ""
 
 
-def _print_place(screen: BriefScreen, results: Results, place: RunPlace) -> None:
-    """Print how long the run took, what it used, and where it is."""
+def _print_place(
+    screen: BriefScreen, results: Results, place: RunPlace, *, is_separate: bool
+) -> None:
+    """Print how long the run took, what it used, and where it is, after an empty line."""
     labels = screen.labels
     entries = [family[0] for family in fmt.families(results)]
     seconds = max((entry.timing.seconds for entry in entries), default=0.0)
@@ -343,8 +358,9 @@ def _print_place(screen: BriefScreen, results: Results, place: RunPlace) -> None
     if place.folder is not None:
         report = place.folder / REPORT
         path = typed_path(report if report.is_file() else place.folder)
-    if facts or path:
+    if is_separate and (facts or path):
         screen.put()
+    if facts or path:
         line = " · ".join(filter(None, [*facts, path]))
         screen.put(line if len(line) <= screen.room else path or line)
 
@@ -361,6 +377,9 @@ def _next_steps(labels: Labels, results: Results, place: RunPlace) -> Iterator[L
     if previous is not None:
         command = f"keju compare {command_name(previous.folder)} {name}"
         yield LabelledCommand(labels("brief.next.compare"), command)
+    if (pair := counterpart(Run(place.folder))) is not None:
+        runs = " ".join(command_name(run.folder) for run in (pair.direct, pair.reasoned))
+        yield LabelledCommand(labels("brief.next.modes"), f"keju modes {runs}")
     if not results.curves:
         yield LabelledCommand(labels("brief.next.show"), f"keju show {name}")
         yield LabelledCommand(labels("brief.next.table"), f"keju export {name} --table latex")

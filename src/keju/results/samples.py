@@ -77,6 +77,9 @@ ACTING: dict[str, str] = {"stop_reason": "VARCHAR", "tool_calls": "BIGINT"}
 """The columns of runs in which a model may use tools; ``transcript`` is a further column with
 text."""
 
+READING_ORDER = ("question", "reply", "answer", "target", "score", "outcome")
+"""The first columns of a frame, for people who look at it; an export has the order of `COLUMNS`."""
+
 LONGEST_ROW = 1 << 26
 """The largest size of one row as JSON, in bytes; replies may be long."""
 
@@ -235,8 +238,11 @@ class Samples:
         """The answers that are not correct."""
         return self.only(lambda row: not row.correct)
 
-    def table(self, *, full_text: bool = False) -> SamplesTable:
-        """Return the answers as a table; `full_text` adds the texts of questions and replies."""
+    def table(self, *, full_text: bool = False, is_frame: bool = False) -> SamplesTable:
+        """Return the answers as a table; `full_text` adds the texts of questions and replies.
+
+        The columns of a frame begin with those that people look at.
+        """
         exams, rows = self._run.manifest.benchmarks, iter(self)
         other_readers = [*dict.fromkeys(chain.from_iterable([*e.readers][1:] for e in exams))]
         first_row = next(rows, None)
@@ -245,6 +251,9 @@ class Samples:
         if first_row is None and self._keep is None:
             raise UsageError("export_nothing", run=self._run.id)
         columns = _choose_columns(other_readers, uses_tools=uses_tools, full_text=full_text)
+        if is_frame:
+            first_columns = [name for name in READING_ORDER if name in columns]
+            columns = {name: columns[name] for name in (*first_columns, *columns)}
         all_rows = rows if first_row is None else chain([first_row], rows)
         return SamplesTable(columns, (row.cells(columns, other_readers) for row in all_rows))
 
@@ -281,7 +290,7 @@ class Samples:
         return polars.DataFrame(values, {name: kinds[kind] for name, kind in columns.items()})
 
     def _values_by_column(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
-        columns, rows = self.table(full_text=full_text)
+        columns, rows = self.table(full_text=full_text, is_frame=True)
         values: dict[str, list[Cell]] = {name: [] for name in columns}
         for row in rows:
             for name, cell in row.items():
@@ -304,7 +313,8 @@ class Samples:
         )
         quoted = '"' + name.replace('"', '""') + '"'
         with TemporaryDirectory(prefix="keju-") as scratch:
-            query, _ = lines_query(self.table(full_text=full_text), Path(scratch))
+            table = self.table(full_text=full_text, is_frame=True)
+            query, _ = lines_query(table, Path(scratch))
             connection.execute(f"CREATE OR REPLACE TABLE {quoted} AS {query}")
         return connection.table(quoted)
 

@@ -6,6 +6,7 @@ import heapq
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlencode
 
@@ -230,13 +231,10 @@ def sort_replies(
         return numbers
     if selection.sort == "exam":
         position, part = details.position, index.part
-        names = sorted({part[n] for n in numbers})
-        if len(names) == 1:
-            return _sorted(numbers, position.__getitem__)
+        by_part = _sorted(numbers, part.__getitem__)
         ordered = array("I")
-        for name in names:
-            part_numbers = array("I", (n for n in numbers if part[n] == name))
-            ordered.extend(_sorted(part_numbers, position.__getitem__))
+        for _, group in groupby(by_part, part.__getitem__):
+            ordered.extend(_sorted(array("I", group), position.__getitem__))
         return ordered
     # The bits of non-negative floats are in the same order as the floats.
     columns: dict[Sort, array[int]] = {

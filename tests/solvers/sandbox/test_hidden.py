@@ -64,18 +64,26 @@ for _ in range(20):
     kept += ends
 time.sleep(60)
 """
+EMPTY = """
+import os, time
+os.mkdir("/tmp/d")
+for n in range(600_000):
+    os.symlink("x", f"/tmp/d/{n}")
+time.sleep(60)
+"""
 
 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
         (SHARED, "memory"),
+        (EMPTY, "memory"),
         (CONNECTIONS, "memory"),
         (DELETED, "work_size"),
         (MAPPED, "work_size"),
         (PASSED_ON, "work_size"),
     ],
-    ids=["shared", "connections", "deleted", "mapped", "passed_on"],
+    ids=["shared", "empty", "connections", "deleted", "mapped", "passed_on"],
 )
 def test_what_no_process_and_no_folder_shows_is_bounded(
     tmp_path: Path, code: str, reason: str
@@ -83,7 +91,7 @@ def test_what_no_process_and_no_folder_shows_is_bounded(
     results: list[CellResult] = []
 
     async def episode() -> None:
-        workspaces = Workspaces(await opened(SMALL))
+        workspaces = Workspaces(await opened(SMALL.model_copy(update={"open_files": 512})))
         await workspaces.open()
         try:
             async with workspaces.episode() as bench:

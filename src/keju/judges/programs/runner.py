@@ -43,9 +43,12 @@ JOB: Final = "job.json"
 OUT_OF_TIME: Final = {128 + signal.SIGPROF, 128 + signal.SIGXCPU, -signal.SIGPROF, -signal.SIGXCPU}
 """Exit codes of a process that used its CPU time."""
 KILLED: Final = {128 + signal.SIGKILL, -signal.SIGKILL}
-# `from keju.… import (…)` and `from __future__ import annotations` in the texts of sandboxes.
+# `from keju.… import (…)`, `from typing import Any`: lines that the texts of sandboxes do not need,
+# because annotations are not evaluated. Importing `typing` would double the time of a start.
 _IMPORTS = re.compile(
-    r"^from (?:keju\.[a-z.]+|__future__) import (?:\([^)]*\)|[^\n(]*)\n", re.MULTILINE
+    r"^from (?:keju\.[a-z.]+|__future__|typing|types|collections\.abc) import "
+    r"(?:\([^)]*\)|[^\n(]*)\n",
+    re.MULTILINE,
 )
 
 
@@ -88,6 +91,8 @@ class ProgramRunner:
         self._supervisor = Supervisor()
         self._sandbox = Sandbox(limited, self._supervisor, concurrency=2 * self.jobs, kernels=False)
         self._paths = _site_folders(settings.venv)
+        self._ending: set[asyncio.Task[None]] = set()
+        """Sandboxes that have given their verdict and are being removed."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -98,7 +103,12 @@ class ProgramRunner:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._finish_ending()
         await self._supervisor.close()
+
+    async def _finish_ending(self) -> None:
+        """Wait until all sandboxes with a verdict are gone."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def run(self, jobs: Sequence[ProgramJob]) -> AsyncIterator[tuple[int, ProgramVerdict]]:
         """Yield the place and the verdict of each job, in the order in which they end."""
@@ -109,6 +119,7 @@ class ProgramRunner:
             else:
                 yield place, verdict
         for place in late:
+            await self._finish_ending()
             verdict = await self.run_once(jobs[place])
             yield place, msgspec.structs.replace(verdict, attempts=2)
 
@@ -157,7 +168,19 @@ class ProgramRunner:
         finally:
             for end in ends:
                 os.close(end)
+            self._end_later(processes)
+            if len(self._ending) > self.jobs:
+                await asyncio.wait(self._ending, return_when=asyncio.FIRST_COMPLETED)
+
+    def _end_later(self, processes: Sequence[SupervisedProcess]) -> None:
+        """End sandboxes while the next programs start."""
+
+        async def end() -> None:
             await asyncio.gather(*(process.end() for process in processes))
+
+        task = asyncio.create_task(end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     async def _read_verdict(
         self, job: ProgramJob, program: SupervisedProcess, tests: SupervisedProcess

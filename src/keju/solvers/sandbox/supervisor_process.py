@@ -52,6 +52,10 @@ LOW_WATER = 0.04
 FREE_SOCKETS, FULL_SOCKET = 256, 2 * 212_992
 """Number of sockets that count as empty, and the bytes of a socket that is full in both
 directions."""
+MEMORY_FOLDERS = ("/tmp", "/dev/shm")
+"""The memory file systems of a sandbox."""
+FREE_ENTRIES, ENTRY_BYTES = 10_000, 1_300
+"""Number of files in memory file systems that count as nothing, and the bytes of any other one."""
 SHUT = {signal.SIGTERM, signal.SIGCHLD}
 
 
@@ -98,7 +102,7 @@ def memory_of(pids: list[int], processes: dict[int, ProcessStatus], limit: int) 
 
     Shared pages count once. Counting them is slow, so it is only done if it decides.
     """
-    files = held_file_bytes(pids) + held_socket_bytes(pids)
+    files = held_file_bytes(pids) + held_socket_bytes(pids) + held_entry_bytes(pids)
     resident = sum(processes[pid].resident for pid in pids)
     mapped = mapped_bytes(pids)[0]
     if resident + files + mapped <= limit:
@@ -183,6 +187,30 @@ def held_socket_bytes(pids: list[int]) -> int:
                     sizes = line.split()[4].split(b":")
                     bytes_waiting += sum(int(size, 16) for size in sizes)
     return bytes_waiting + max(0, sockets - FREE_SOCKETS) * FULL_SOCKET
+
+
+def held_entry_bytes(pids: list[int]) -> int:
+    """Return the bytes of the files, links and attributes in the memory file systems of a tree.
+
+    An empty file takes memory of the system, which the size of a file system does not limit. The
+    first FREE_ENTRIES are not counted.
+    """
+    views: dict[str, int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            views.setdefault(os.readlink(f"/proc/{pid}/ns/mnt"), pid)  # noqa: PTH115
+    with suppress(OSError):
+        views.pop(os.readlink("/proc/self/ns/mnt"), None)  # noqa: PTH115
+    entries: dict[int, int] = {}
+    for pid in views.values():
+        for folder in MEMORY_FOLDERS:
+            with suppress(OSError):
+                path = f"/proc/{pid}/root{folder}"
+                disk = os.stat(path).st_dev  # noqa: PTH116
+                if disk != os.stat(folder).st_dev:  # noqa: PTH116
+                    status = os.statvfs(path)
+                    entries[disk] = status.f_files - status.f_ffree
+    return max(0, sum(entries.values()) - FREE_ENTRIES) * ENTRY_BYTES
 
 
 def host_memory() -> tuple[int, int]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import builtins
 import json
 import os
-import random
 import signal
 import sys
 import time
 from types import CodeType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from keju.judges.programs.inside.values import Pipe, decode, describe, encode, move_files
 
@@ -35,11 +34,11 @@ class BrokenTests(BaseException):
     """The tests themselves cannot run."""
 
 
-class ProgramFault(NamedTuple):
+class ProgramFault:
     """The reason why a program did not pass."""
 
-    kind: str
-    text: str
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind, self.text = kind, text
 
 
 class CandidateFunction:
@@ -150,6 +149,14 @@ def run_code(
     return candidate.fault if candidate.is_stopped else None
 
 
+def fix_random_numbers(job: dict[str, Any]) -> None:
+    """Make random tests the same every time; the module takes time to import."""
+    if any("random" in text for text in (job["tests"], job["prelude"], *job["parts"].values())):
+        import random
+
+        random.seed(0)
+
+
 def judge(
     job: dict[str, Any], candidate: CandidateFunction
 ) -> tuple[dict[str, bool], ProgramFault]:
@@ -169,7 +176,7 @@ def judge(
         return results, candidate.fault or ProgramFault("ended", "")
     except BaseException as error:
         return results, ProgramFault(BROKEN, describe(error))
-    random.seed(0)
+    fix_random_numbers(job)
     space[job["entry_point"]] = candidate
     fault = run_code(tests, space, candidate)
     for name, code in parts.items():
