@@ -137,7 +137,7 @@ def _outline(
     channel: Line,
     recalled: ReusedUnits,
 ) -> SessionOutline:
-    """Return what watchers learn about the session."""
+    """Return the outline of the session for its watchers."""
     return SessionOutline(
         run=journal.path.parent.name,
         stage="judge" if _is_judge(journal) else "exam",
