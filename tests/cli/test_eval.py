@@ -34,6 +34,7 @@ def test_results_for_people(keju: Keju) -> None:
     assert ran.out.endswith(
         "run folder: runs/one\n"
         "next:\n"
+        "  keju view one                          # look at the answers in the browser\n"
         "  keju audit one                         # why replies were not, or wrongly, read\n"
         "  keju score one --reader marker,robust  # score the same replies with another reader\n"
         "  keju report one -o report.html         # one page to read and share\n"
@@ -50,10 +51,11 @@ def test_what_is_told_to_do_next_can_be_done(keju: Keju, data_dir: Path) -> None
     next_commands = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
     assert "report: my runs/two/report.html" in lines
     assert next_commands == [
+        ["keju", "view", "my runs/two"],
         ["keju", "score", "my runs/two", "--reader", "evalscope,robust"],
         ["keju", "export", "my runs/two", "-o", "answers.csv"],
     ]
-    for command in next_commands:
+    for command in next_commands[1:]:
         assert keju(*command[1:], "--data-dir", str(data_dir)).code == 0
 
 

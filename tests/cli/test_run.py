@@ -713,6 +713,7 @@ def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
         both_arms = write(tmp_path, served, arms=arms("baseline", "calc"), **settings)
         lines = keju("run", "-c", both_arms, "--run-id", "both").out.splitlines()
     next_commands = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    assert next_commands.pop(0) == ["keju", "view", "both"]
     assert next_commands[0] == ["keju", "compare", "both"]
     assert [command[1] for command in next_commands].count("compare") == 1
     assert keju(*next_commands[0][1:]).code == 0

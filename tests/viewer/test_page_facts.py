@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -335,6 +336,21 @@ def test_a_live_run_shows_its_rate_and_latest_replies(site: Site, open_page: Ope
     assert page.locator(".latest li").count() == 5
     add(folder, [record(40, "correct")])
     page.locator(".latest", has_text="bbh_snarks_40").wait_for()  # without a click
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nobody_is_shut_out_of_live_runs_and_of_runs_with_arms(
+    site: Site, open_page: Open, violations: Callable[[Page], list[str]], language: str
+) -> None:
+    write(site.runs / "for-axe", mixed(40), ended=False)
+    if not (site.runs / "arms-for-axe").exists():
+        arms: Any = [{"name": "plain"}, {"name": "other"}]
+        names: Any = {"run_id": "arms-for-axe", "work_dir": str(site.runs)}
+        run_exams(TaskConfig(model="scripted", datasets=["demo"], arms=arms, **names))
+    page = open_page(f"{site.address}/runs/for-axe?lang={language}")
+    assert violations(page) == []
+    page.goto(f"{site.address}/runs/arms-for-axe")
+    assert violations(page) == []
 
 
 def test_a_run_with_tools_asks_whether_they_help(tmp_path: Path, site: Site) -> None:

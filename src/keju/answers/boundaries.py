@@ -396,7 +396,7 @@ def _begins_list_again(before: str, line: str, block: str) -> bool:
 
 def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> bool:
     """Whether the last line is one of several possible answers, as in repeated options."""
-    before = text.rstrip()[: -len(block)].rstrip() if block else ""
+    before = text.rstrip()[: -len(block)].rstrip()  # empty without a block
     value = kind.whole(block, sample) if before else None
     if value is None:
         return False

@@ -531,6 +531,11 @@ def _is_only_one(
     return mentioned_labels == {mention.label}
 
 
+def _calls_only_right(sentence: str) -> bool:
+    """Whether a sentence calls something right and nothing wrong."""
+    return RIGHT.search(sentence) is not None and not WRONG.search(sentence)
+
+
 def _asserts_another_option(
     parts: Sequence[Sentence], label: str, sample: Sample, *, chooses: bool
 ) -> bool:
@@ -541,7 +546,7 @@ def _asserts_another_option(
     for part in parts[-_FARTHEST:]:
         if part.item_label or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
             continue
-        if sample.asks_for_wrong and RIGHT.search(part.text) and not WRONG.search(part.text):
+        if sample.asks_for_wrong and _calls_only_right(part.text):
             continue  # the question does not ask for the right option
         judged = judge_options(normalise_formulas(part.text.strip()), sample)
         if {mention.label for mention in judged.asserted} - {label}:

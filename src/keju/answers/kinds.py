@@ -220,7 +220,7 @@ class Number(AnswerKind):
             return AnswerStatement(bare if self.anywhere else bare.lstrip("0") or "0")
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
-            part = remove_lead(part, bullet=False) if part[:1].isalpha() else part
+            part = remove_lead(part, bullet=False)
             if number := parse_leading_number(part):
                 return self._state_number(part, number)
         last_number = _last_number(segment) if self.anywhere else None
@@ -242,7 +242,7 @@ class Number(AnswerKind):
     def whole(self, text: str, sample: Sample) -> str | None:
         if self.anywhere:
             return None if "\n" in text else _last_number(text)
-        if text.isascii() and text.strip().isdigit():
+        if _DIGITS.fullmatch(text):
             return text.strip().lstrip("0") or "0"
         bare = _plain_number(text)
         if _OPEN_OPERATION.search(text) or _OPEN_BRACKET.fullmatch(bare):
@@ -251,9 +251,8 @@ class Number(AnswerKind):
         if number is None or number.percent:
             return None
         remaining_text = bare[number.end :].strip(" )]")
-        is_all = not remaining_text or (
-            number.clear and _repeats_words(remaining_text, sample.text)
-        )
+        is_clear = number.clear or not remaining_text
+        is_all = is_clear and _repeats_words(remaining_text, sample.text)
         return number.plain if is_all else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
@@ -295,6 +294,7 @@ _FIGURE = lazy_pattern(r"[^A-Za-z ]")
 _OPEN_OPERATION = lazy_pattern(r"\d\s+[-+*/×÷^]\s*\Z")
 
 
+_DIGITS = lazy_pattern(r"\s*[0-9]+\s*")
 # `(-8`: a bracket that is not closed.
 _OPEN_BRACKET = lazy_pattern(r"[(\[].*[^)\]]|[(\[]", re.DOTALL)
 

@@ -108,15 +108,22 @@ def read_label(
         return AnswerStatement(by_text)
     if label_span.label not in labels:
         return INVALID_LABEL
-    if has_more:
-        after = _end_of_option_text(bare, label_span.label, label_span.end, choices)
-        if _QUESTION_MARK.match(bare, label_span.end) or NEGATIVE.match(bare, after):
-            return NO_LABEL
-        if _is_joined(bare, label_span, labels, choices):
-            return AMBIGUOUS
-        if not letter_counts and _has_text_of_another(bare, label_span, choices):
-            return AMBIGUOUS
-    return _make_label_statement(label_span.raw, segment, choices)
+    statement = _make_label_statement(label_span.raw, segment, choices)
+    if not has_more:
+        return statement
+    if not letter_counts and _has_text_of_another(bare, label_span, choices):
+        statement = AMBIGUOUS
+    return _find_objection(bare, label_span, labels, choices) or statement
+
+
+def _find_objection(
+    bare: str, label_span: _LabelSpan, labels: str, choices: Sequence[str]
+) -> AnswerStatement | None:
+    """Return the statement if the text after a label denies it or adds another; else None."""
+    after = _end_of_option_text(bare, label_span.label, label_span.end, choices)
+    if _QUESTION_MARK.match(bare, label_span.end) or NEGATIVE.match(bare, after):
+        return NO_LABEL
+    return AMBIGUOUS if _is_joined(bare, label_span, labels, choices) else None
 
 
 def _read_field(segment: str) -> str:
@@ -218,7 +225,7 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     Such a line is a label, a label with the text of its option, or the text of exactly one option.
     The original line is checked too, since cleaning may remove LaTeX from the text of an option.
     """
-    if len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels:
+    if _is_bracketed_label(line, labels):
         return line[1]
     if _is_more_than_answer(line, choices):
         return None
@@ -234,6 +241,11 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
         if _is_text_of(match[2], labels.index(label), choices):
             return label
     return option_by_text(line, choices, labels)
+
+
+def _is_bracketed_label(line: str, labels: str) -> bool:
+    """Whether a line is a label in brackets, the most frequent answer: ``(B)``."""
+    return len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels
 
 
 def _is_more_than_answer(line: str, choices: tuple[str, ...]) -> bool:

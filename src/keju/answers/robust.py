@@ -55,6 +55,7 @@ from keju.answers.segments import (
     AMBIGUOUS,
     INVALID_LABEL,
     NEXT_QUESTION,
+    AnswerStatement,
     Conclusion,
     ReplyStretch,
     last_block,
@@ -128,10 +129,7 @@ class RobustReader(Reader):
         self._kind_of = (lambda _: kind) if isinstance(kind, AnswerKind) else kind
         self._strict, self._tolerant = strict, tolerant
         self._lead = strict.find("answer is") if isinstance(strict, str) else -1
-        names_answer = isinstance(strict, str) and ("nswer" in strict or "NSWER" in strict)
-        self._is_usual = tolerant is TOLERANT and (
-            names_answer or strict in (ANSWER_IS, ANSWER_COLON)
-        )
+        self._is_usual = tolerant is TOLERANT and _names_answer(strict)
         self._ends_plainly = (
             type(kind) is Choice
             and tolerant is TOLERANT
@@ -207,9 +205,7 @@ class RobustReader(Reader):
         if place is None or place >= len(sample.choices):
             return None
         at = len(line) - _ENDING
-        if _needs_preparation(line) or line.find("nswer") < at or "orrect " in line:
-            return None
-        if ("R" in line and "NSWER" in line) or ("\\" in line and "boxed" in line):
+        if _needs_preparation(line) or _has_other_announcement(line, at):
             return None
         if not line.endswith(STATED_PREFIXES, 0, at) and announcement_status(line, at) != "stated":
             return None
@@ -340,7 +336,7 @@ class RobustReader(Reader):
         at = text.rfind("answer is ")
         if at < 0 or kind.marker is not None:
             return None
-        if text[at:].rstrip().count("\n") or _may_say_more(text):
+        if _may_say_more(text, at):
             return None
         if "\n" in text[:at] and _may_answer_before(text, kind, sample):
             return None
@@ -351,13 +347,9 @@ class RobustReader(Reader):
         value = kind.read(announced_text, sample).value
         if value is None or announcement_status(text, at) != "stated":
             return None
-        is_strict = self._is_strict(text, at)
-        return Answer(
-            value,
-            _find_tier(text, end, value, kind) if is_strict else TOLERATED,
-            rule="marker" if is_strict else "wording",
-            passage=text[max(0, at - BEFORE_MARKER) : at + LONGEST_PASSAGE].strip(),
-        )
+        statement = AnswerStatement(value)
+        span = StatementSpan(statement, at, end, self._is_strict(text, at))
+        return _answer_of_span(text, span, kind, None, ())
 
     def _is_strict(self, text: str, at: int) -> bool:
         """Whether the `answer is ` at a position belongs to the marker of the protocol."""
@@ -390,11 +382,7 @@ class RobustReader(Reader):
             return _answer_without_marker(value, "tolerant", "after_colon", last_line(text), signs)
         leading = None if "echoed_options" in signs else find_sentence_answer(text, kind, sample)
         if "echoed_options" in signs:
-            text = remove_half_option(text, sample.choices, labelled=True)
-            lines = (
-                line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
-            )
-            text = "\n".join(lines)
+            text = _remove_echoed_options(text, kind, sample)
         block = last_block(text)
         if kind.listed and ends_a_list(text, block, kind, sample, listed=False):
             return Answer(signs=signs)
@@ -481,6 +469,13 @@ def _read_brief_reply(text: str, kind: AnswerKind, sample: Sample) -> str | None
     return kind.whole(_COLON.sub("", text) if ":" in text else text, sample)
 
 
+def _names_answer(strict: re.Pattern[str] | str) -> bool:
+    """Whether every match of a marker contains the word ``answer``."""
+    if isinstance(strict, str):
+        return "nswer" in strict or "NSWER" in strict
+    return strict in (ANSWER_IS, ANSWER_COLON)
+
+
 MOST_STRETCHES = 50
 """The most stretches that are read. A reply with more of them and no answer is a loop."""
 LETTERS = "ABCDEFGHIJ"
@@ -501,6 +496,13 @@ def _may_answer_before(text: str, kind: AnswerKind, sample: Sample) -> bool:
     return bool(leads) and find_leading_answer(text, kind, sample) is not None
 
 
+def _has_other_announcement(line: str, at: int) -> bool:
+    """Whether an English line may announce an answer other than with the ``answer is`` at `at`."""
+    if line.find("nswer") < at or "orrect " in line:
+        return True
+    return ("R" in line and "NSWER" in line) or ("\\" in line and "boxed" in line)
+
+
 def _needs_preparation(line: str) -> bool:
     """Whether a reply has several lines, or text that `RobustReader.prepare` may change."""
     if "\n" in line or ":" in line[:4] or _may_contain_thinking(line):
@@ -513,8 +515,10 @@ def _may_contain_thinking(text: str) -> bool:
     return "<" in text or ("[" in text and "[THINK]" in text) or "◁" in text
 
 
-def _may_say_more(text: str) -> bool:
-    """Whether a reply with one ``answer is`` may contain another announcement."""
+def _may_say_more(text: str, at: int) -> bool:
+    """Whether a reply continues after the line of its ``answer is``, or may announce another."""
+    if "\n" in text[at:].rstrip():
+        return True
     if text.count("nswer") > 1 or ("R" in text and "NSWER" in text):
         return True
     if "orrect " in text and _CORRECT_OPTION.search(text):
@@ -532,6 +536,13 @@ def _is_decided(answer: Answer) -> bool:
 def _with_reason(answer: Answer, reason: str) -> Answer:
     """Return an answer, or `reason` if it has neither a value nor a reason."""
     return answer if answer.value or answer.reason else Answer(reason=reason)
+
+
+def _remove_echoed_options(text: str, kind: AnswerKind, sample: Sample) -> str:
+    """Return a text without the lines that are options."""
+    text = remove_half_option(text, sample.choices, labelled=True)
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not kind.whole(line.lstrip("-•* "), sample))
 
 
 def _mark_as_cut(answer: Answer) -> Answer:

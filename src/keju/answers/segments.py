@@ -150,7 +150,7 @@ def find_segments(text: str, pattern: re.Pattern[str], *, paragraph: bool = Fals
 # The beginning or the end of a code block: ```` ```text ````, `~~~`; not ```` ```a b ````.
 _FENCE = lazy_pattern(r"(?:```|~~~)[\w+.-]*+")
 _EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", '"""'})
-_BULLETS = ("- ", "* ", "• ")
+_BULLETS = frozenset({"- ", "* ", "• "})
 
 
 def read_segment(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
@@ -184,8 +184,7 @@ def _read_next_lines(text: str, line_end: int, limit: int, *, paragraph: bool) -
             if block:
                 break
             continue
-        is_item = block and line[:2] in _BULLETS and block[0][:2] in _BULLETS
-        if block and not (paragraph or is_item):
+        if block and not (paragraph or {line[:2], block[0][:2]} <= _BULLETS):
             break
         block.append(line)
     return "\n".join(block)

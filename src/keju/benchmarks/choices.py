@@ -130,7 +130,7 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
     labelled = bool(sample.choices) and _unbracket(sample.target) in LABELS
     choices = row.get("choices")
     if choices is not None:
-        if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+        if not _are_texts(choices):
             raise DataError("choices_no_list")
         target = _find_moved_target(sample, choices) if labelled else sample.target
         sample = msgspec.structs.replace(sample, choices=tuple(choices), order=(), target=target)
@@ -142,6 +142,11 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
             sample.choices, _unbracket(sample.target), TranslatableText("quoted", name="choices")
         )
     return sample
+
+
+def _are_texts(choices: Any) -> bool:
+    """Whether a row's options are a list of texts."""
+    return isinstance(choices, list) and all(isinstance(choice, str) for choice in choices)
 
 
 def _find_moved_target(sample: Sample, choices: Sequence[str]) -> str:

@@ -148,13 +148,14 @@ def _next_steps(finished: FinishedTask) -> list[tuple[str, str]]:
     from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 
     folder, entries = finished.folder, finished.results.benchmarks
-    run, steps = command_name(folder), []
+    run = command_name(folder)
+    steps = [(f"keju view {run}", label_text("next.view")), *_audit_step(run, entries)]
     if len({entry.arm for entry in entries}) > 1:
         steps.append((f"keju compare {run}", label_text("next.arms")))
-    steps += _reader_steps(run, entries)
     if (previous_run := find_comparable_run(Run(folder))) is not None:
         compare_command = f"keju compare {command_name(previous_run.folder)} {run}"
         steps.append((compare_command, label_text("next.compare")))
+    steps += _reader_step(run, entries)
     if not (folder / REPORT).is_file():
         steps.append((f"keju report {run} -o report.html", label_text("next.page")))
     steps.append((f"keju export {run} -o answers.csv", label_text("next.export")))
@@ -164,11 +165,15 @@ def _next_steps(finished: FinishedTask) -> list[tuple[str, str]]:
     return steps
 
 
-def _reader_steps(run: str, entries: Sequence[ResultEntry]) -> Iterator[tuple[str, str]]:
-    """Yield the commands that explain unread replies and compare readers."""
+def _audit_step(run: str, entries: Sequence[ResultEntry]) -> Iterator[tuple[str, str]]:
+    """Yield the command that explains unread replies, if there are any."""
     codes = {notice.code for entry in entries for notice in entry.notices}
     if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
         yield f"keju audit {run}", label_text("next.audit")
+
+
+def _reader_step(run: str, entries: Sequence[ResultEntry]) -> Iterator[tuple[str, str]]:
+    """Yield the command that compares readers, if the exams have a second one."""
     if all(f"accuracy_{ROBUST}" in entry.metrics for entry in entries):
         protocol_readers = dict.fromkeys(entry.reader for entry in entries)
         readers = ",".join([*protocol_readers, ROBUST]) if len(protocol_readers) == 1 else ROBUST

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from keju.reporting import format as fmt
 from keju.reporting.findings import Finding, findings
 from keju.reporting.format import Labels
-from keju.reporting.page_numbers import NO_BREAK, page_interval, page_percent, page_share
+from keju.reporting.page_numbers import (
+    NO_BREAK,
+    join_sentences,
+    page_interval,
+    page_percent,
+    page_share,
+)
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
 from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
 from keju.types import ALL_OUTCOMES
@@ -33,7 +39,7 @@ class ExamAnswer(NamedTuple):
     ends: str
     """The interval, ``67.0–69.3``."""
     chance: str
-    meaning: list[str]
+    meaning: str
     findings: list[Finding]
     counts: list[tuple[str, str]]
     """The number of replies by outcome in words, with the addresses of the replies."""
@@ -145,11 +151,11 @@ def _margins(value: float, ends: Sequence[float]) -> tuple[float, float]:
     return max(0.0, 100 * (value - ends[0])), max(0.0, 100 * (ends[1] - value))
 
 
-def meaning_of(entry: ResultEntry, labels: Labels) -> list[str]:
+def meaning_of(entry: ResultEntry, labels: Labels) -> str:
     """Return what to make of a score: whether it is better than guessing, and how sure it is."""
     metric = fmt.display_metrics(entry, labels)[0].metric
     if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
-        return []
+        return ""
     chance, words = entry.metrics.get("chance"), []
     if (level := compare_with_chance(entry, labels)) and chance:
         words.append(labels(f"meaning.{level}_chance", chance=page_percent(chance.value)))
@@ -158,7 +164,7 @@ def meaning_of(entry: ResultEntry, labels: Labels) -> list[str]:
         words.append(labels("meaning.sure_sides", below=f"{below:.1f}", above=f"{above:.1f}"))
     else:
         words.append(labels("meaning.sure", points=f"{(below + above) / 2:.1f}"))
-    return words
+    return join_sentences(words, labels)
 
 
 def headline_row(entry: ResultEntry, labels: Labels) -> SubsetRow:

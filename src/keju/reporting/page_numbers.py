@@ -1,10 +1,11 @@
-"""Numbers on pages: one decimal, and blanks at which no line breaks."""
+"""Numbers and sentences on pages: one decimal, and blanks at which no line breaks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from keju.reporting import format as fmt
+from keju.reporting.format import Labels
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -24,3 +25,8 @@ def page_share(value: float | None, bounds: Sequence[float] | None = None) -> st
     return (
         f"{page_interval(bounds)}{NO_BREAK}%" if value is None and bounds else page_percent(value)
     )
+
+
+def join_sentences(sentences: Iterable[str], labels: Labels) -> str:
+    """Join sentences; Chinese has no blank between them."""
+    return ("" if labels.language == "zh" else " ").join(sentences)

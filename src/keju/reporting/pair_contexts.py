@@ -7,6 +7,7 @@ from typing import Any
 
 from keju.reporting.findings import capitalised, finding_of
 from keju.reporting.format import Labels, count
+from keju.reporting.page_numbers import join_sentences
 from keju.reporting.pairs import (
     comparison_notes,
     detectable_points,
@@ -63,9 +64,14 @@ def _pair_context(pair: Comparison, labels: Labels, number: int, is_static: bool
         "anchor": f"pair-{number}",
         "title": pair_title(pair, labels),
         "reader": pair_readers(pair),
-        "question": labels(key, n=count(pair.n), exam=pair.exam, reader=pair.reader),
+        "summary": join_sentences(
+            [
+                labels(key, n=count(pair.n), exam=pair.exam, reader=pair.reader),
+                _conclusion(pair, labels),
+            ],
+            labels,
+        ),
         "verdict": describe_verdict(pair, labels),
-        "conclusion": _conclusion(pair, labels),
         "notices": [finding_of(notice, notice.text(language), labels) for notice in pair.notices],
         "class_": pair.verdict if pair.verdict in ("above", "below") else "tie",
         "difference": points(pair.difference, DIGITS),

@@ -9,6 +9,7 @@ import msgspec
 
 from keju.reporting import format as fmt
 from keju.reporting.answers import outcome_words
+from keju.reporting.arms import TitledTable
 from keju.reporting.format import Labels
 from keju.reporting.histograms import Histogram, ReplyCosts
 from keju.reporting.judges import judge_rows
@@ -134,4 +135,25 @@ def arms_of(results: Results, labels: Labels) -> dict[str, Any] | None:
     if not arms.rows:
         return None
     lines = list(pair_lines(results, labels))
-    return {"lines": lines, "tables": [arms, pair_table(results, labels, DIGITS)]}
+    pairs = _decisive_first(pair_table(results, labels, DIGITS), labels)
+    tables = [arms, pairs]
+    if len({entry.name for entry in results.benchmarks}) == 1:
+        prefix = f"{results.benchmarks[0].name} · "
+        tables = [_without_prefix(table, prefix) for table in tables]
+    return {"lines": lines, "tables": tables}
+
+
+def _decisive_first(table: TitledTable, labels: Labels) -> TitledTable:
+    """Return a table of pairs with the difference, its interval and p before the counts."""
+    titles = table.titles
+    start, end = titles.index(labels("arms.both")), titles.index(labels("arms.difference"))
+    return TitledTable(
+        titles[:start] + titles[end:] + titles[start:end],
+        [row[:start] + row[end:] + row[start:end] for row in table.rows],
+    )
+
+
+def _without_prefix(table: TitledTable, prefix: str) -> TitledTable:
+    """Return a table whose rows do not repeat the name of the only exam."""
+    rows = [[row[0].removeprefix(prefix), *row[1:]] for row in table.rows]
+    return TitledTable(table.titles, rows)

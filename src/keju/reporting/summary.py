@@ -81,10 +81,9 @@ def render_summary(
         most = SHOWN if len(exams) == 1 or len(lines) <= SHOWN else SHOWN - 1
         print_warnings(screen, lines, _show_command(place), most=most)
     if is_next_shown:
-        _print_place(screen, results, place)
-        following = [*_next_steps(screen.labels, results, place), *steps]
         is_table = len(exams) > 1 and not results.comparisons
-        screen.next_steps(following, most_lines=1 if is_table else 2)
+        _print_place(screen, results, place, is_separate=not is_table)
+        screen.next_steps([*_next_steps(screen.labels, results, place), *steps])
     screen.flush()
 
 
@@ -124,7 +123,7 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
         filter(None, [exam_title(entry), score_text(entry, labels), _margin_text(metric)])
     )
     facts = [short_model(results.model)] if results.model else []
-    facts += [labels("brief.questions", n=count(entry.n))]
+    facts += [labels("brief.questions", n=_graded_text(entry, labels))]
     facts += [_chance_text(entry, labels), _human_text(entry, labels)]
     screen.facts(facts, f"{lead}      ", style=_style(entry, labels))
     screen.facts(_second_line(family, results, labels), " " * (len(exam_title(entry)) + 3))
@@ -134,6 +133,13 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
     screen.facts(_outcome_texts(entry, labels), gap="   ")
     for line in _subset_lines(entry, screen.room, labels):
         screen.facts(line.parts, line.lead, gap=", ")
+
+
+def _graded_text(entry: ResultEntry, labels: Labels) -> str:
+    """Return the number of graded questions, and of how many: ``1 of 3``."""
+    if not entry.ungraded:
+        return count(entry.n)
+    return labels("part_of_whole", part=count(entry.n), whole=count(entry.questions_with_reply))
 
 
 def _style(entry: ResultEntry, labels: Labels) -> str:
@@ -283,7 +289,7 @@ def _print_exams(screen: BriefScreen, entries: Sequence[ResultEntry], results: R
                 shots,
                 score_text(entry, labels),
                 ends,
-                count(entry.n),
+                _graded_text(entry, labels),
                 padded,
                 mark,
             ]
@@ -336,8 +342,10 @@ def _show_command(place: RunPlace) -> str:
     return f"keju show {place.name}" if place.name else ""
 
 
-def _print_place(screen: BriefScreen, results: Results, place: RunPlace) -> None:
-    """Print how long the run took, what it used, and where it is."""
+def _print_place(
+    screen: BriefScreen, results: Results, place: RunPlace, *, is_separate: bool
+) -> None:
+    """Print how long the run took, what it used, and where it is, after an empty line."""
     labels = screen.labels
     entries = [family[0] for family in fmt.families(results)]
     seconds = max((entry.timing.seconds for entry in entries), default=0.0)
@@ -350,8 +358,9 @@ def _print_place(screen: BriefScreen, results: Results, place: RunPlace) -> None
     if place.folder is not None:
         report = place.folder / REPORT
         path = typed_path(report if report.is_file() else place.folder)
-    if facts or path:
+    if is_separate and (facts or path):
         screen.put()
+    if facts or path:
         line = " · ".join(filter(None, [*facts, path]))
         screen.put(line if len(line) <= screen.room else path or line)
 

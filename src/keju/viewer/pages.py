@@ -223,7 +223,11 @@ class ViewerPages:
                 rows = summary.subset_rows(stored, part)
             if rows:
                 links = {row.name: _failures_path(stored, part, row.name) for row in rows}
-                yield f"exam-{number}", part.name, subset_table(rows, labels, links=links)
+                yield (
+                    f"exam-{number}",
+                    " · ".join(filter(None, part)),
+                    subset_table(rows, labels, links=links),
+                )
 
     def samples(self, request: Request, has_left: HasLeft = _never_left) -> HTMLResponse:
         """Show one page of the replies that a selection accepts."""

@@ -182,7 +182,7 @@ def answer_of(run_summary: RunSummary, labels: Labels, find_replies: FindReplies
         note=run_summary.note,
         ends=page_interval(row.ci95) if row.ci95 else "",
         chance=page_percent(row.chance) if row.chance is not None else "",
-        meaning=[],
+        meaning="",
         findings=[],
         counts=[
             (text, find_replies(part.exam, part.arm, outcome))

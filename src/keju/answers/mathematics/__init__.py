@@ -12,6 +12,6 @@
 
 There is no computer algebra here. Two expressions are equal if their exact values are equal or,
 with roots, functions or variables, if their values agree at several points. sympy and mpmath would
-add about 80 MB to the installation, take half a second to import, and need unbounded time for some
-inputs. Here all steps take linear time, and each limit on size and depth is a constant.
+add 33 MB to the installation (86 MB compiled), take 0.3 s to import, and need unbounded time for
+some inputs. Here all steps take linear time, and each limit on size and depth is a constant.
 """

@@ -162,12 +162,16 @@ def _select_data(files: Sequence[_CapsuleFile]) -> tuple[list[_CapsuleFile], lis
             data_files.append(_CapsuleFile(_strip_top_folder(file.path), file.copy))
         else:
             data_files.append(file)
-    paths = Counter(file.path for file in data_files)
-    if duplicate := next((path for path, count in paths.items() if count > 1), None):
-        raise DataError(
-            "archive_twice", where=TranslatableText("bixbench.data_folders"), name=duplicate
-        )
+    _check_paths(data_files)
     return data_files, left_out
+
+
+def _check_paths(files: Sequence[_CapsuleFile]) -> None:
+    """Raise DataError if two files have the same path."""
+    paths = Counter(file.path for file in files)
+    if duplicate := next((path for path, count in paths.items() if count > 1), None):
+        where = TranslatableText("bixbench.data_folders")
+        raise DataError("archive_twice", where=where, name=duplicate)
 
 
 def _top_folder(path: PurePosixPath) -> str:

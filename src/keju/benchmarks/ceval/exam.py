@@ -230,7 +230,7 @@ def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) 
     missing_columns = [column for column in needed if fields.get(column) is None]
     if missing_columns:
         raise DataError("ceval.no_value", where=where, names=missing_columns)
-    text = {column: "" if value is None else str(value) for column, value in fields.items()}
+    text = {column: str(value) for column, value in fields.items() if value is not None}
     if parse_whole_number(text["id"]) is None:
         raise DataError("ceval.id_not_whole", where=where, id=text["id"])
     if not text["question"].strip():

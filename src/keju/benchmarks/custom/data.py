@@ -12,8 +12,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,7 +38,14 @@ from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import parse_yaml
-from keju.errors import ConfigError, DataError, TranslatableText, did_you_mean, find_nearest
+from keju.errors import (
+    ConfigError,
+    DataError,
+    TranslatableText,
+    did_you_mean,
+    find_nearest,
+    near_hint,
+)
 from keju.files import TABLE, parse_json
 from keju.sources.files import first_value
 from keju.sources.folder import SUFFIXES, DataFolder
@@ -101,6 +109,14 @@ class ExamFiles(NamedTuple):
     shots: str | None
 
 
+def no_exam_error(path: Path) -> DataError:
+    """Return the error of a path without a file or folder, with the nearest name next to it."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = [file.name for file in path.parent.iterdir() if file.is_dir() or _stem(file.name)]
+    return DataError("custom.no_exam", path=path, hint=near_hint(path.name, names))
+
+
 def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> ExamFiles:
     """Return the files of questions and of worked examples, or only `single_file`."""
     if single_file is not None:
@@ -110,10 +126,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         return ExamFiles((single_file,), None)
     tables = _list_tables(folder)
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
-    for name in (*(exam.questions or ()), *filter(None, [shots])):
-        if name not in tables:
-            hint = did_you_mean(name, tables) if tables else ""
-            raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
+    _check_named_tables(folder, tables, (*(exam.questions or ()), *filter(None, [shots])))
     if shots is None:
         shots = next((name for name in tables if _stem(name) in SHOT_STEMS), None)
     if exam.questions:
@@ -129,6 +142,14 @@ def _list_tables(folder: DataFolder) -> list[str]:
         if not _is_text(name):
             raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
     return tables
+
+
+def _check_named_tables(folder: DataFolder, tables: Sequence[str], names: Sequence[str]) -> None:
+    """Raise DataError if a table that the exam file names does not exist."""
+    for name in names:
+        if name not in tables:
+            hint = did_you_mean(name, tables) if tables else ""
+            raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
 
 
 def _choose_question_files(
