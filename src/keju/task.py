@@ -252,7 +252,7 @@ class _Session:
         """Lines of the journal that cannot be read."""
 
     def ask(self, cache: Path | None) -> KejuError | None:
-        """Ask the model what the journal and the cache do not answer."""
+        """Ask the model all questions that neither the journal nor the cache answers."""
         task, manifest, journal = self.task, self.manifest, self.journal
         recalled = _recall_replies(
             manifest, self.requests, journal.path, lambda notice: self.display.note(notice.message)

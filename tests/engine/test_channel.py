@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
+from keju.engine.endpoint_group import EndpointGroup
 from keju.engine.limits import CircuitBreaker, ConcurrencyLimit, MinuteRate
 from keju.errors import EndpointError, Interrupted
 from keju.models.base import Model
@@ -204,6 +205,34 @@ def test_timeouts_lower_the_number_in_flight_and_replies_raise_it() -> None:
         endpoint.fault = lambda *_: None
         await asyncio.gather(*(solve(channel, f"later {n}") for n in range(200)))
         assert channel.limit > lowest
+
+    asyncio.run(scenario())
+
+
+class SeveralEndpoints(EndpointGroup):
+    """A group with more than one endpoint."""
+
+    is_group = True
+
+
+def test_timeouts_at_one_of_several_endpoints_lower_its_number_in_flight() -> None:
+    late = Fault("timeout", "too late", 408)
+
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda text, n: late if n == 1 and int(text) % 4 == 0 else None)
+        limits = ChannelLimits(
+            concurrency=16, timeout=5, attempts=5, give_up_after=5, retry_interval=0.01
+        )
+        channel = Channel(endpoint, limits, group=SeveralEndpoints())
+        lowest = channel.limit
+
+        async def solve_and_look(number: int) -> None:
+            nonlocal lowest
+            await solve(channel, str(number))
+            lowest = min(lowest, channel.limit)
+
+        await asyncio.gather(*(solve_and_look(number) for number in range(16)))
+        assert lowest < 16
 
     asyncio.run(scenario())
 

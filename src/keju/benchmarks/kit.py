@@ -169,7 +169,9 @@ def reject_settings(args: DatasetArgs, refused: Mapping[str, str], benchmark: st
     """
     for name, reason in refused.items():
         if getattr(args, name) != type(args).model_fields[name].default:
-            message = f"{name} refused: {reason}" if reason else f"there is no '{name}' here"
+            if not reason:
+                raise ConfigError("kit_no_setting", benchmark=benchmark, name=name)
+            message = f"{name} refused: {reason}"
             raise ConfigError("kit_refused", benchmark=benchmark, problem=message)
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
 from dataclasses import replace
+from functools import wraps
 from itertools import chain
 from traceback import extract_tb
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec
 
 import msgspec
 
@@ -56,7 +59,39 @@ from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
 from keju.types import Sample, Sampling
 
+Prepare = ParamSpec("Prepare")
+PreparedExam = tuple[Exam, DatasetArgs]
+_prepared: ContextVar[dict[str, PreparedExam] | None] = ContextVar("prepared", default=None)
 
+
+@contextmanager
+def share_prepared_exams() -> Iterator[None]:
+    """Load an exam once, even if several runs need it. Its data must not change meanwhile."""
+    token = _prepared.set({} if (outer := _prepared.get()) is None else outer)
+    try:
+        yield
+    finally:
+        _prepared.reset(token)
+
+
+def _load_once(load: Callable[Prepare, PreparedExam]) -> Callable[Prepare, PreparedExam]:
+    """Return `load` with the memory of `share_prepared_exams`."""
+
+    @wraps(load)
+    def load_or_recall(*args: Prepare.args, **options: Prepare.kwargs) -> PreparedExam:
+        prepared = _prepared.get()
+        if prepared is None:
+            return load(*args, **options)
+        key = repr((args, sorted(options.items())))
+        if key not in prepared:
+            prepared[key] = load(*args, **options)
+        exam, settings = prepared[key]
+        return copy(exam), settings
+
+    return load_or_recall
+
+
+@_load_once
 def prepare_exam(
     name: str,
     args: dict[str, Any] | None = None,

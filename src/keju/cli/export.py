@@ -91,7 +91,7 @@ def _choose_table(
         is_table = form is None and suffix_form in ("md", "latex")
         return suffix_form if is_table else None
     if form is not None:
-        raise UsageError("config_two_choices", first="--table", second="--format")
+        raise UsageError("cli_same_flags", first="--table", second="--format")
     if output and suffix_form != table_form:
         suffixes = {value: suffix for suffix, value in TABLE_SUFFIXES.items()}
         values = {"file": output, "form": table_form, "suffix": suffixes[table_form]}

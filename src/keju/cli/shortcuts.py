@@ -23,7 +23,7 @@ def apply_shortcuts(
 
     if run_name is not None:
         if settings.get("run_id") is not None:
-            raise UsageError("config_two_choices", first="--name", second="--run-id")
+            raise UsageError("cli_same_flags", first="--name", second="--run-id")
         refuse_exam_name(run_name)
         settings = settings | {"run_id": run_name}
     exam_settings: dict[str, Any] = {}

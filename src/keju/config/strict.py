@@ -346,6 +346,8 @@ def parse_mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any
     """
     if not text.lstrip().startswith(("{", "[", '"')) and "=" in text:
         return _parse_pairs(text, flag, plain=plain)
+    if text.strip().isidentifier():
+        raise ConfigError("config_flag_no_value", flag=flag)
     value = _parse_json(text, flag)
     if not isinstance(value, dict):
         raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])

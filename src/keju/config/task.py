@@ -84,6 +84,11 @@ class ReplyFilters(StrictSettings):
     regex: str | None = Field(default=None, min_length=1)
     """Keep only the first group (or the whole match) of the first match of this pattern."""
 
+    @property
+    def changes_replies(self) -> bool:
+        """Whether a filter is set."""
+        return bool(self.remove_until or self.regex)
+
     @field_validator("regex")
     @classmethod
     def _check_pattern(cls, value: str | None) -> str | None:

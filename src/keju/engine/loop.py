@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.pool import EndpointPool
@@ -42,6 +42,17 @@ Answered = tuple[Unit, Request, ReplyWithAttempts]
 """A unit with its request and the exchange that answered it."""
 
 
+class EngineCallbacks(TypedDict, total=False):
+    """Functions that an engine calls while it works."""
+
+    on_progress: Callable[[], None]
+    """Updates the display; called often."""
+    on_session: Callable[[], None]
+    """Updates the manifest; called once a second."""
+    follower: Follower | None
+    """Called with every attempt and every record."""
+
+
 class Engine:
     """Has every unit of the queues solved once, and journals every reply.
 
@@ -53,22 +64,15 @@ class Engine:
         channel: Line,
         queues: Iterable[UnitQueue | EndpointQueues],
         journal: Journal,
-        *,
-        on_progress: Callable[[], None] = lambda: None,
-        on_session: Callable[[], None] = lambda: None,
-        follower: Follower | None = None,
+        **callbacks: Unpack[EngineCallbacks],
     ) -> None:
-        """Create an engine.
-
-        `on_progress` is called often and updates the display. `on_session` is called once a second
-        and updates the manifest. `follower` is called with every attempt and every record.
-        """
+        """Create an engine."""
         self.channel = channel
         self._queues = queues
         self._journal = journal
-        self._on_progress = on_progress
-        self._on_session = on_session
-        self._follower = channel.follower = follower
+        self._on_progress = callbacks.get("on_progress", lambda: None)
+        self._on_session = callbacks.get("on_session", lambda: None)
+        self._follower = channel.follower = callbacks.get("follower")
         self._workers: set[asyncio.Task[None]] = set()
         self._lanes = count()
         self._has_spare_worker = False

@@ -8,16 +8,17 @@ in the end, and a fault of an endpoint is not an attempt of the unit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Unpack
 
 from keju.engine.channel import Channel
 from keju.engine.endpoint_group import Rerouted
-from keju.engine.loop import MAX_WAITING, Engine
+from keju.engine.loop import MAX_WAITING, Engine, EngineCallbacks
 from keju.engine.pool import EndpointPool
 from keju.engine.queue import Unit, WaitForPrefix
 from keju.engine.routing import EndpointQueues
 from keju.errors import KejuError
-from keju.progress.watching import WORK, Follower
+from keju.progress.watching import WORK
 from keju.runs.journal import Journal
 
 LOOK_EVERY = 0.2
@@ -35,19 +36,9 @@ class PoolEngine(Engine):
         pool: EndpointPool,
         shares: Iterable[EndpointQueues],
         journal: Journal,
-        *,
-        on_progress: Callable[[], None] = lambda: None,
-        on_session: Callable[[], None] = lambda: None,
-        follower: Follower | None = None,
+        **callbacks: Unpack[EngineCallbacks],
     ) -> None:
-        super().__init__(
-            pool,
-            shares,
-            journal,
-            on_progress=on_progress,
-            on_session=on_session,
-            follower=follower,
-        )
+        super().__init__(pool, shares, journal, **callbacks)
         self._has_waiting_worker = [False] * len(pool.channels)
         """By place: whether a worker of the endpoint waits for a slot."""
 

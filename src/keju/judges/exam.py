@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -87,6 +87,11 @@ class _ParsedVerdict(NamedTuple):
     start: int
     end: int
 
+    @property
+    def tier(self) -> Literal["strict", "tolerant"]:
+        """The tier of an answer that this verdict decides."""
+        return "strict" if self.is_alone else "tolerant"
+
 
 def read_verdict(text: str, prompt_text: str, kind: Kind, finish: str = "") -> Answer:
     """Return the verdict of a judge that got the prompt `prompt_text`; no value if there is none.
@@ -104,9 +109,8 @@ def read_verdict(text: str, prompt_text: str, kind: Kind, finish: str = "") -> A
     if not verdicts:
         return Answer(reason=NO_VERDICT)
     is_contradictory = len({verdict.value for verdict in verdicts}) > 1
-    deciding_verdict = next(
-        (verdict for verdict in reversed(verdicts) if verdict.is_alone), verdicts[-1]
-    )
+    alone = [verdict for verdict in verdicts if verdict.is_alone]
+    deciding_verdict = (alone or verdicts)[-1]
     if contexts := list(find_tag_contexts(prompt_text)):
         deciding_verdict = min(
             reversed(verdicts), key=lambda verdict: score_of(verdict.value).value
@@ -116,9 +120,7 @@ def read_verdict(text: str, prompt_text: str, kind: Kind, finish: str = "") -> A
     elif is_contradictory and not deciding_verdict.is_alone:
         return Answer(reason=TWO_VERDICTS)
     reason = TWO_VERDICTS if is_contradictory else deciding_verdict.reason
-    return Answer(
-        deciding_verdict.value, "strict" if deciding_verdict.is_alone else "tolerant", reason
-    )
+    return Answer(deciding_verdict.value, deciding_verdict.tier, reason)
 
 
 def _find_verdicts(text: str, kind: Kind) -> Iterator[_ParsedVerdict]:

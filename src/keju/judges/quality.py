@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,22 @@ class LabelledAnswers(NamedTuple):
     correct: list[bool]
 
 
+def _read_question(
+    row: Mapping[str, Any], index: int, place: dict[str, Any], find: Callable[[str], Sample | None]
+) -> Sample:
+    """Return the question of a row, named by the row: a question may occur in several."""
+    name = f"labelled_{index}"
+    if "id" in row:
+        sample = find(str(row["id"]))
+        if sample is None:
+            raise DataError("labelled_unknown_question", **place, id=row["id"])
+        return replace(sample, id=name)
+    text, target = row.get("question"), row.get("target")
+    if not isinstance(text, str) or not isinstance(target, str):
+        raise DataError("labelled_without_question", **place)
+    return Sample(id=name, subset="labelled", index=index, text=text, target=target)
+
+
 def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> LabelledAnswers:
     """Read a JSONL file of graded answers; DataError names a line that is invalid.
 
@@ -43,17 +59,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> LabelledA
     labelled = LabelledAnswers([], [])
     for index, row in enumerate(jsonl_rows(rows, str(path))):
         place = {"path": path, "row": index + 1}
-        name = f"labelled_{index}"  # named by row, because a question may occur in several rows
-        if "id" in row:
-            sample = find(str(row["id"]))
-            if sample is None:
-                raise DataError("labelled_unknown_question", **place, id=row["id"])
-            sample = replace(sample, id=name)
-        else:
-            text, target = row.get("question"), row.get("target")
-            if not isinstance(text, str) or not isinstance(target, str):
-                raise DataError("labelled_without_question", **place)
-            sample = Sample(id=name, subset="labelled", index=index, text=text, target=target)
+        sample = _read_question(row, index, place, find)
         if not isinstance(row.get("answer"), str) or not isinstance(row.get("correct"), bool):
             raise DataError("labelled_without_answer", **place)
         labelled.samples.append(make_judge_sample(sample, row["answer"], index))

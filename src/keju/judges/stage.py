@@ -143,12 +143,10 @@ class JudgePanel:
     def judgement(self, job: ExamScores, reader: int, deff: float) -> Judgement:
         """Return the judges of an exam, their cost and reliability, for one of its readers."""
         place = self.jobs.index(job)
-        verdicts, *second_verdicts = self.verdicts[place]
+        verdicts = self.verdicts[place][0]
         judge, notices = self._describe_judge(place), [*self.notices()]
-        for code, judge_verdicts in (
-            ("judge_without_verdict", verdicts),
-            *(("second_judge_without_verdict", votes) for votes in second_verdicts),
-        ):
+        codes = ("judge_without_verdict", "second_judge_without_verdict")
+        for code, judge_verdicts in zip(codes, self.verdicts[place], strict=False):
             if missing := judge_verdicts.count(None):
                 notices.append(Notice(code, {"missing": missing, "whole": len(judge_verdicts)}))
         notices += self._find_cautions(place, judge)
@@ -191,13 +189,11 @@ class JudgePanel:
                 yield Notice("judge_reported_models", values)
         if ties := judge.get("ties"):
             yield Notice("judge_ties", {"ties": ties, "whole": verdict_count})
-        agreement_values = judge.get("agreement", {})
-        share, kappa = (
-            agreement_values.get("self_consistency"),
-            agreement_values.get("second", {}).get("kappa"),
-        )
+        agreement = judge.get("agreement", {})
+        share = agreement.get("self_consistency")
         if share is not None and share < CONSISTENT:
             yield Notice("judge_inconsistent", {"share": share})
+        kappa = agreement.get("second", {}).get("kappa")
         if kappa is not None and kappa < AGREED:
             yield Notice("judges_disagree", {"second": self.settings.second, "kappa": kappa})
 
@@ -206,9 +202,8 @@ class JudgePanel:
         first_judge = self.judges[0]
         protocol, replies = PROTOCOLS[first_judge.kind], first_judge.replies[place]
         meters = [judge.jobs[place].meter for judge in self.judges]
-        labelled_meters = [
-            judge.jobs[-1].meter for judge in self.judges if self.labelled and place == 0
-        ]
+        labelled_judges = self.judges if self.labelled and place == 0 else ()
+        labelled_meters = [judge.jobs[-1].meter for judge in labelled_judges]
         description: dict[str, Any] = {
             "model": settings.model,
             "strategy": settings.strategy,
@@ -225,17 +220,18 @@ class JudgePanel:
         if not settings.continuous:
             counts = Counter(verdicts)
             description["verdicts"] = {grade: counts[grade] for grade in GRADES}
-        agreement_values: dict[str, Any] = {}
+        agreement: dict[str, Any] = {}
         if settings.repeats > 1:
             description["repeats"] = settings.repeats
             votes = first_judge.votes(place)
             description["ties"] = sum(map(is_tie, votes))
-            agreement_values["self_consistency"] = measure_consistency(votes)
-        if second_verdicts:
-            agreement_values["second"] = {"model": settings.second} | measure_agreement(
-                verdicts, second_verdicts[0]
-            )
-        return description | ({"agreement": agreement_values} if agreement_values else {})
+            agreement["self_consistency"] = measure_consistency(votes)
+        for other_verdicts in second_verdicts:
+            measures = measure_agreement(verdicts, other_verdicts)
+            agreement["second"] = {"model": settings.second} | measures
+        if agreement:
+            description["agreement"] = agreement
+        return description
 
 
 class JudgeStage:

@@ -296,17 +296,21 @@ def kind_of(status: int, message: str, code: str) -> FaultKind:
     return by_message or "bad_request"
 
 
+def _describe_page(text: str) -> str:
+    """Return the title of an HTML page, or any other text as it is."""
+    if not _HTML.match(text):
+        return text
+    title = _TITLE.search(text[:HEAD_LENGTH])
+    return f"an HTML page: {title[1].strip()}" if title else "an HTML page"
+
+
 def error_of(body: bytes) -> tuple[str, str]:
     """Return the message and code of an error body: OpenAI's format, FastAPI's, plain text or
     HTML."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        text = body.decode("utf-8", "replace")
-        if not _HTML.match(text):
-            return text, ""
-        title = _TITLE.search(text[:HEAD_LENGTH])
-        return f"an HTML page: {title[1].strip()}" if title else "an HTML page", ""
+        return _describe_page(body.decode("utf-8", "replace")), ""
     error = document.get("error", document) if isinstance(document, dict) else document
     if not isinstance(error, dict):
         return _text(error), ""

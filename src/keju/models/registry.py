@@ -192,6 +192,14 @@ def kind_of(model: str) -> ModelKind:
     )
 
 
+def _nearest_kind(name: str) -> str | None:
+    """Return a name such as ``gguf:a`` with the nearest kind of model before the colon."""
+    kind_name, _, argument = name.partition(":")
+    with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
+    suggestion = find_nearest(kind_name, [*with_colon, *_plugin_entry_points()])
+    return f"{suggestion}:{argument}" if suggestion else None
+
+
 def nearest_spelling(model: str) -> str | None:
     """Return the correct name of a model that needs no address if `model` is close to it; else
     None.
@@ -202,11 +210,8 @@ def nearest_spelling(model: str) -> str | None:
     from keju.models import weights
 
     name = model.strip()
-    kind_name, colon, argument = name.partition(":")
-    if colon:
-        with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
-        suggestion = find_nearest(kind_name, [*with_colon, *_plugin_entry_points()])
-        return f"{suggestion}:{argument}" if suggestion else None
+    if ":" in name:
+        return _nearest_kind(name)
     if name.endswith(".gguf"):
         return f"gguf:{name}"
     if Path(name, "config.json").is_file():

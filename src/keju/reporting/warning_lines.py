@@ -57,6 +57,9 @@ def _is_number(value: object) -> bool:
 
 def warning_line(notice: Notice, command: str, labels: Labels, subject: str = "") -> WarningLine:
     """Return a warning as one line; `subject` names its exam or run if there are several."""
+    if isinstance(doubt := notice.values.get("notice"), Notice):  # about one of several runs
+        run = str(notice.values.get("run", ""))
+        return warning_line(doubt, command, labels, subject or run)
     template = f"brief.{notice.code}"
     text = labels.get(template, "")
     if text:

@@ -17,18 +17,18 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, islice
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.config import Price
 from keju.errors import Notice, UsageError
 from keju.files import MappedSequence
 from keju.results.comparability import TOOLS
 from keju.results.metrics import accuracy_of
 from keju.results.pairs import ChangedQuestions, SharedQuestions, load_flip_texts, pairs_of
-from keju.results.predictions import Gold
 from keju.results.schema import (
     LISTED,
     SCHEMA,
@@ -42,6 +42,7 @@ from keju.results.schema import (
 from keju.results.scored_exam import (
     ScoredExam,
     Source,
+    SourceOptions,
     Taken,
     mismatches,
     refuse_unused,
@@ -113,33 +114,17 @@ def _drop_texts(flip: ChangedQuestion) -> dict[str, Any]:
     return dict(msgspec.to_builtins(flip_without_texts))
 
 
-def compare(
-    *sources: Source,
-    datasets: str | None = None,
-    reader: str | None = None,
-    gold: Gold | None = None,
-    protocol: str | None = None,
-    dataset_args: dict[str, Any] | None = None,
-    data_dir: str | None = None,
-    work_dir: str | None = None,
-    texts: int = 0,
-) -> Compared:
+@share_prepared_exams()
+def compare(*sources: Source, texts: int = 0, **options: Unpack[SourceOptions]) -> Compared:
     """Compare runs, logs of other tools and files of predictions; the first is the base.
 
-    For a single run, compare its arms. `datasets` names the exam of predictions and chooses one
-    exam of runs. `reader` reads all answers. `gold`, `protocol` and `dataset_args` (the settings of
-    the exam) apply to predictions only. `texts` is the number of questions with different scores,
-    in each direction, whose texts are returned.
+    For a single run, compare its arms. `texts` is the number of questions with different scores, in
+    each direction, whose texts are returned.
+
+    Further options are `datasets` (the exam of predictions, or one exam of runs), `reader` (of all
+    answers), `data_dir` and `work_dir`; for predictions alone also `gold`, `protocol` and
+    `dataset_args` (the settings of the exam).
     """
-    options: dict[str, Any] = {
-        "datasets": datasets,
-        "reader": reader,
-        "gold": gold,
-        "protocol": protocol,
-        "dataset_args": dataset_args,
-        "data_dir": data_dir,
-        "work_dir": work_dir,
-    }
     groups = [sittings_of(source, **options) for source in sources]
     refuse_unused(chain.from_iterable(groups), **options)
     if len(sources) == 1:
@@ -563,7 +548,7 @@ class ComparisonDifferences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_mismatches(
-    left_source: Source, right_source: Source, **options: Any
+    left_source: Source, right_source: Source, **options: Unpack[SourceOptions]
 ) -> list[ComparisonDifferences]:
     """Return the differences between two sources for each exam; `options` as for `compare`."""
     left_exams = sittings_of(left_source, **options)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from keju.benchmarks import registry
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import Notice, UsageError
 from keju.results.compare import mismatch_notices
 from keju.results.schema import DATA, SCHEMA, Mismatch
@@ -137,6 +138,7 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         }
 
 
+@share_prepared_exams()
 def contamination(
     published: Source,
     fresh: Source,

@@ -8,11 +8,12 @@ rejected, so that a gate never passes without a valid test.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import KejuError, Notice, TranslatableText, UsageError
 from keju.results.compare import (
     compare_pair,
@@ -24,9 +25,14 @@ from keju.results.compare import (
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.results.next_steps import GatedPart, NextStep, is_itself, reasons, shares_of, steps
 from keju.results.pairs import count_unanswered, pairs_of
-from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
-from keju.results.scored_exam import ScoredExam, Source, refuse_unused, sittings_of
+from keju.results.scored_exam import (
+    ScoredExam,
+    Source,
+    SourceOptions,
+    refuse_unused,
+    sittings_of,
+)
 from keju.stats.gate import LEVEL, GateDecision, Verdict, decide, decide_at_least, decide_no_worse
 from keju.stats.paired import holm, is_binary, paired_difference
 
@@ -79,23 +85,19 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+@share_prepared_exams()
 def gate(
     run: Source,
     *,
     baseline: Source | None = None,
     margin: float | None = None,
     least: float | None = None,
-    datasets: str | None = None,
-    reader: str | None = None,
-    gold: Gold | None = None,
-    protocol: str | None = None,
-    dataset_args: dict[str, Any] | None = None,
-    data_dir: str | None = None,
-    work_dir: str | None = None,
+    **options: Unpack[SourceOptions],
 ) -> GateResult:
     """Test whether `run` is at most `margin` worse than `baseline`, and whether it scores `least`.
 
-    Raise UsageError if the two are not comparable; the error names the setting that differs.
+    The further options are those of `compare`. Raise UsageError if the two are not comparable; the
+    error names the setting that differs.
     """
     if (baseline is None) != (margin is None):
         raise UsageError("gate_margin")
@@ -103,39 +105,13 @@ def gate(
         raise UsageError("gate_nothing_asked")
     _check_share("--margin", margin)
     _check_share("--at-least", least)
-    options: dict[str, Any] = {
-        "datasets": datasets,
-        "reader": reader,
-        "gold": gold,
-        "protocol": protocol,
-        "dataset_args": dataset_args,
-        "data_dir": data_dir,
-        "work_dir": work_dir,
-    }
     run_exams = sittings_of(run, **options)
-    base: Sequence[ScoredExam] = ()
+    base = sittings_of(baseline, **options) if baseline is not None else []
+    refuse_unused((*run_exams, *base), **options)
     gates: list[TestedExam] = []
     notices: list[Notice] = []
-    if baseline is not None and margin is not None:
-        base = sittings_of(baseline, **options)
-        refuse_unused((*run_exams, *base), **options)
-        if is_itself(run_exams, base):
-            notices.append(Notice("gate_itself", {"run": run_exams[0].name}))
-        pairs, unmatched_exams = match_exams(base, run_exams)
-        missing_arms = {(scored_exam.exam.benchmark, scored_exam.arm) for scored_exam in base}
-        missing_arms -= {(scored_exam.exam.benchmark, scored_exam.arm) for scored_exam, _ in pairs}
-        if missing_arms:
-            exam, arm = min(missing_arms)
-            raise UsageError(
-                "gate_lacks", run=run_exams[0].name, exam=f"{exam} · {arm}" if arm else exam
-            )
-        notices += [Notice("gate_no_base", {"exam": exam}) for exam in unmatched_exams]
-        for base_exam, run_exam in pairs:
-            tested, pair = _test_no_worse(base_exam, run_exam, margin)
-            gates.append(tested)
-            notices += (notice for notice in pair.notices if notice.code != "compare_itself")
-    else:
-        refuse_unused(run_exams, **options)
+    if margin is not None:
+        gates, notices = _test_against_base(run_exams, base, margin)
     if least is not None:
         gates += [_test_at_least(scored_exam, least) for scored_exam in run_exams]
         for scored_exam in run_exams:
@@ -156,6 +132,29 @@ def gate(
         notices=tuple(notice for at, notice in enumerate(notices) if notice not in notices[:at]),
         steps=tuple(steps(run_exams, base, rows)),
     )
+
+
+def _test_against_base(
+    run_exams: Sequence[ScoredExam], base: Sequence[ScoredExam], margin: float
+) -> tuple[list[TestedExam], list[Notice]]:
+    """Test each exam of the baseline. Raise UsageError if the run lacks one of its arms."""
+    gates: list[TestedExam] = []
+    notices: list[Notice] = []
+    if is_itself(run_exams, base):
+        notices.append(Notice("gate_itself", {"run": run_exams[0].name}))
+    pairs, unmatched_exams = match_exams(base, run_exams)
+    missing_arms = {(scored_exam.exam.benchmark, scored_exam.arm) for scored_exam in base}
+    missing_arms -= {(scored_exam.exam.benchmark, scored_exam.arm) for scored_exam, _ in pairs}
+    if missing_arms:
+        exam, arm = min(missing_arms)
+        title = f"{exam} · {arm}" if arm else exam
+        raise UsageError("gate_lacks", run=run_exams[0].name, exam=title)
+    notices += [Notice("gate_no_base", {"exam": exam}) for exam in unmatched_exams]
+    for base_exam, run_exam in pairs:
+        tested, pair = _test_no_worse(base_exam, run_exam, margin)
+        gates.append(tested)
+        notices += (notice for notice in pair.notices if notice.code != "compare_itself")
+    return gates, notices
 
 
 class TestedExam(NamedTuple):

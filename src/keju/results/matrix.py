@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import KejuError, Notice
 from keju.results.compare import Compared, compare_sittings
 from keju.results.schema import SCHEMA, Comparison, Metric, ResultEntry
@@ -114,6 +115,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         return [cell for cell in self.cells if cell.exam == exam]
 
 
+@share_prepared_exams()
 def matrix_of(
     folder: Path,
     *,

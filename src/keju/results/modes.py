@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
+from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import Notice, UsageError
 from keju.results.scored_exam import ScoredExam, read_run, sitting_of
 from keju.results.summarise import WARN_ABOVE
@@ -118,6 +119,7 @@ def modes_exam(manifest: Manifest) -> ModesExam | None:
     return None
 
 
+@share_prepared_exams()
 def compare_runs(direct: Run, reasoned: Run) -> ModesComparison:
     """Compare a run that answered directly with a run that reasoned; UsageError if impossible."""
     direct_exam = _check_mode(direct, is_direct=True)

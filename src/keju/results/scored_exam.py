@@ -26,7 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 from weakref import finalize
 
 from keju.benchmarks import registry
@@ -60,7 +60,7 @@ from keju.runs.run import Run, RunRequests, command_name, find_run, key_digest
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import describe_exams, make_scores
 from keju.scores.stored_replies import ExamRequests, StoredScores
-from keju.scores.tally import PENDING
+from keju.scores.tally import PENDING, Tally
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
@@ -194,28 +194,34 @@ class ScoredExam:
 
     def question(self, number: int) -> ScoredQuestion:
         """Return one question."""
-        exam, job, epochs = self.exam, self.job, self.job.epochs
-        tally, sample = job.tallies[self.place], self.exam.samples[number]
-        first_unit = number * epochs
-        units = range(first_unit, first_unit + epochs)
-        graded = [
-            _restore_precision(tally.values[unit])
-            for unit in units
-            if tally.outcomes[unit] in GRADED
-        ]
-        worst_score = math.fsum(graded) / epochs
-        recorded = [unit for unit in units if tally.outcomes[unit] != PENDING]
+        exam, tally, epochs = self.exam, self.job.tallies[self.place], self.job.epochs
+        sample, answers = exam.samples[number], tally.answers
+        scores, unit = self._graded_scores(tally, number * epochs)
+        worst_score = scores[0] if epochs == 1 and scores else math.fsum(scores) / epochs
+        is_graded = len(scores) == epochs
         return ScoredQuestion(
             sample.id,
             sample.subset,
             cluster_of(exam, number) if exam.clustered else None,
-            worst_score if len(graded) == epochs else None,
+            worst_score if is_graded else None,
             worst_score,
-            worst_score + (epochs - len(graded)) / epochs,
-            ALL_OUTCOMES[tally.outcomes[recorded[0]]] if recorded else None,
-            tally.answers[recorded[0]] if tally.answers and recorded else None,
+            worst_score if is_graded else worst_score + (epochs - len(scores)) / epochs,
+            None if unit is None else ALL_OUTCOMES[tally.outcomes[unit]],
+            answers[unit] if answers and unit is not None else None,
             self.targets.get(number, sample.target),
         )
+
+    def _graded_scores(self, tally: Tally, first_unit: int) -> tuple[list[float], int | None]:
+        """Return the scores of a question's repeats, and the first unit that has a record."""
+        scores: list[float] = []
+        recorded = None
+        for unit in range(first_unit, first_unit + self.job.epochs):
+            code = tally.outcomes[unit]
+            if code != PENDING and recorded is None:
+                recorded = unit
+            if code in GRADED:
+                scores.append(_restore_precision(tally.values[unit]))
+        return scores, recorded
 
     @property
     def recorded(self) -> int:
@@ -254,25 +260,32 @@ def _restore_precision(value: float) -> float:
     return value if value in (0.0, 1.0) else float(f"{value:.7g}")
 
 
-def sittings_of(
-    source: Source,
-    *,
-    datasets: str | None = None,
-    reader: str | None = None,
-    gold: Gold | None = None,
-    protocol: str | None = None,
-    dataset_args: dict[str, Any] | None = None,
-    data_dir: str | None = None,
-    work_dir: str | None = None,
-) -> list[ScoredExam]:
+class SourceOptions(TypedDict, total=False):
+    """How the sources of a comparison are found and read."""
+
+    datasets: str | None
+    """The exam that files of predictions answer. It selects one exam of other sources."""
+    reader: str | None
+    """The reader of all answers, by default the headline's."""
+    gold: Gold | None
+    """Whether the gold answers in the rows of predictions count, or the current ones."""
+    protocol: str | None
+    """The protocol of predictions."""
+    dataset_args: dict[str, Any] | None
+    """The settings of the exam of predictions."""
+    data_dir: str | None
+    work_dir: str | None
+
+
+def sittings_of(source: Source, **options: Unpack[SourceOptions]) -> list[ScoredExam]:
     """Return the scored exams of a run, of another tool's log, or of predictions.
 
-    `source` is the folder or id of a run, or the path of a file. `datasets` names the exam that a
-    file of predictions answers; it selects one exam of other sources. `gold`, `protocol` and
-    `dataset_args` (the settings of the exam) apply to predictions only.
+    `source` is the folder or id of a run, or the path of a file.
     """
+    datasets, reader = options.get("datasets"), options.get("reader")
+    data_dir = options.get("data_dir")
     source = path_of(source)
-    path, folder = Path(source), runs_folder(work_dir)
+    path, folder = Path(source), runs_folder(options.get("work_dir"))
     if _is_run(path, folder, predictions=datasets is not None):
         run = Run(find_run(str(source), str(folder)))
         return sittings_of_run(run, reader, data_dir, datasets)
@@ -291,11 +304,11 @@ def sittings_of(
         raise UsageError("sitting_needs_exam", path=path)
     if path.is_dir():
         raise UsageError("sitting_folder", path=path)
-    options = protocol, dataset_args, data_folder(data_dir)
-    return [_load_predictions(path, datasets, reader, gold, *options)]
+    settings = options.get("protocol"), options.get("dataset_args"), data_folder(data_dir)
+    return [_load_predictions(path, datasets, reader, options.get("gold"), *settings)]
 
 
-def refuse_unused(sittings: Iterable[ScoredExam], **options: Any) -> None:
+def refuse_unused(sittings: Iterable[ScoredExam], **options: Unpack[SourceOptions]) -> None:
     """Raise UsageError for settings of predictions if no source is a file of predictions."""
     unused_settings = [
         name for name in ("gold", "protocol", "dataset_args") if options.get(name) is not None

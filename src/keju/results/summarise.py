@@ -282,7 +282,7 @@ def _sampling_notices(job: ExamScores, entry: ResultEntry) -> Iterator[Notice]:
 def _with_judgement(
     entry: ResultEntry, job: ExamScores, place: int, stage: GradingStage
 ) -> ResultEntry:
-    """Return an entry with what the judge says about its grades."""
+    """Return an entry with the report on the judge of its grades."""
     deff = entry.metrics["accuracy"].deff
     judgement = stage.judgement(job, place, deff if isinstance(deff, float) else 1.0)
     if judgement is None:

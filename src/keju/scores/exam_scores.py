@@ -89,7 +89,7 @@ class ExamScores:
         self.acts = setup is not None or exam.notebook is not None
         """Whether the model has tools, so that its replies are episodes."""
         self._repeat_seed = repeat_seed
-        self.filters = filters if filters and (filters.remove_until or filters.regex) else None
+        self.filters = filters if filters and filters.changes_replies else None
         self.use_readers(readers, keep_answers=detailed or epochs > 1 or exam.keeps_answers)
         self.units = len(exam.samples) * epochs
         self.uses: dict[int, EpisodeToolUse] = {}
@@ -99,9 +99,8 @@ class ExamScores:
         """The requests and tokens of the records that count."""
         self.ledger = UnitTokens(self.units) if arm or detailed else None
         """The tokens of each unit's reply, where they are compared."""
-        self.unlabelled_mass = array("f", [0.0]) * (
-            self.units if sampling.decode == "labels" else 0
-        )
+        labelled_units = self.units if sampling.decode == "labels" else 0
+        self.unlabelled_mass = array("f", [0.0]) * labelled_units
         """The probability of everything that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """The faults of units that ended in an error."""
@@ -216,6 +215,15 @@ class ExamScores:
         if self.watcher is not None:
             self.watcher(unit, record)
 
+    def _note_error(self, unit: int, fault: Fault | None, reading: Reading) -> None:
+        """Keep the fault of a unit that ended in an error; forget an earlier one."""
+        if fault is not None:
+            self.errors[unit] = fault
+        elif reading.score.outcome == "error":
+            self.errors[unit] = BROKEN_OFF
+        elif self.errors:
+            self.errors.pop(unit, None)
+
     def enter_readings(
         self,
         unit: int,
@@ -235,13 +243,7 @@ class ExamScores:
             readings = tuple([restore_label(reading, sample, order) for reading in readings])
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
-        fault = reply.fault
-        if fault is not None:
-            self.errors[unit] = fault
-        elif readings[0].score.outcome == "error":
-            self.errors[unit] = BROKEN_OFF
-        elif self.errors:
-            self.errors.pop(unit, None)
+        self._note_error(unit, reply.fault, readings[0])
         self._note_cut(unit, reply)
         self.thoughts_cut[unit] = bool(reply.raw)
         self.seconds[unit] = reply.seconds

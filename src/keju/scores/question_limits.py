@@ -80,18 +80,23 @@ def find_cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | No
         return None
     if reply.cut_by:
         return reply.cut_by
-    stop = reply.episode.stop if reply.episode is not None else None
-    if stop == "budget":
-        limits = limits or QuestionLimits()
-        used = limits.measure_use(0.0, reply.usage)
-        shares: dict[CutCause, float] = {
-            name: used[name] / (limits.amount_of(name) or 1) for name in used if name != "time"
-        }
-        highest: CutCause = "tokens"
-        for name, share in shares.items():
-            highest = name if share > shares.get(highest, 0.0) else highest
-        return highest
-    return _BY_STOP.get(stop, "max_tokens") if stop is not None else "max_tokens"
+    if reply.episode is None:
+        return "max_tokens"
+    if reply.episode.stop == "budget":
+        return _find_used_up(reply, limits or QuestionLimits())
+    return _BY_STOP.get(reply.episode.stop, "max_tokens")
+
+
+def _find_used_up(reply: Reply, limits: QuestionLimits) -> CutCause:
+    """Return the budget of which an episode used the largest share."""
+    used = limits.measure_use(0.0, reply.usage)
+    shares: dict[CutCause, float] = {
+        name: used[name] / (limits.amount_of(name) or 1) for name in used if name != "time"
+    }
+    highest: CutCause = "tokens"
+    for name, share in shares.items():
+        highest = name if share > shares.get(highest, 0.0) else highest
+    return highest
 
 
 def find_stop(reply: Reply) -> str | None:

@@ -77,14 +77,10 @@ class SameReplyCheck(ReplyCheck):
         if unit % self.job.epochs:
             return
         values = reply.label_logprobs
-        if values is not None:
-            if len(values) < 2:
-                return
-            key = hash(tuple(values.items()))
-        elif reply.text:
-            key = hash(reply.text)
-        else:
+        content = reply.text if values is None else tuple(values.items()) if len(values) > 1 else ()
+        if not content:
             return
+        key = hash(content)
         self.replies += 1
         self.correct_count += reading.score.outcome == "correct"
         counts = self._counts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple, overload
 
@@ -136,10 +136,14 @@ class Tally:
             self.answers[unit] = answer.value
         parts = reading.score.parts
         if parts or self.parts:
-            for name in {**self.parts, **parts}:
-                if name not in self.parts:
-                    self.parts[name] = array("d", [0.0]) * len(self.outcomes)
-                self.parts[name][unit] = parts.get(name, 0.0)
+            self._add_parts(unit, parts)
+
+    def _add_parts(self, unit: int, parts: Mapping[str, float]) -> None:
+        """Enter the partial scores of one unit; those that it lacks are 0."""
+        for name in {**self.parts, **parts}:
+            if name not in self.parts:
+                self.parts[name] = array("d", [0.0]) * len(self.outcomes)
+            self.parts[name][unit] = parts.get(name, 0.0)
 
     def restrict_to(self, items: Iterable[int]) -> Tally:
         """Return the scoreboard as if only these samples had been asked."""

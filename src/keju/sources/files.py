@@ -201,15 +201,19 @@ def jsonl_rows(
     return (row for _, row in iter_json_rows(_stream(content), where, decoder))
 
 
+def _refuse_separator(header: Sequence[str], where: str) -> None:
+    """Raise DataError for a header of one column that contains another separator."""
+    if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), "")):
+        name = "tab" if separator == "\t" else separator
+        raise DataError("format_separator", where=where, found=name)
+
+
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file; keep line breaks inside quoted fields."""
     lines = TableLines(_stream(content), where)
     try:
         reader = csv.DictReader(lines)
-        header = reader.fieldnames or ()
-        if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), "")):
-            separator_name = "tab" if separator == "\t" else separator
-            raise DataError("format_separator", where=where, found=separator_name)
+        _refuse_separator(reader.fieldnames or (), where)
         lines.end_row()
         for number, row in enumerate(reader, 1):
             lines.refuse_open_quote()

@@ -29,19 +29,28 @@ def hub_repo(
     if not layout.hubs and repo is None:
         raise DataError("pull_no_hub", benchmark=benchmark)
     published_repo = layout.hubs.get(hub)
-    if published_repo is None and repo is None:
-        hub_names = " or ".join(layout.hubs)
-        raise DataError("pull_not_on", benchmark=benchmark, hub=hub, others=hub_names)
-    branch = "master" if hub == "modelscope" else "main"
-    default = (
-        published_repo.revision
-        if published_repo and repo in (None, published_repo.repo)
-        else branch
-    )
-    name = repo or (published_repo.repo if published_repo else "")
-    if name.count("/") != 1 or not all(name.split("/")):
-        raise DataError("hub_no_name", repo=name)
-    return HubRepo(name, revision or default)
+    if repo is None:
+        if published_repo is None:
+            hub_names = " or ".join(layout.hubs)
+            raise DataError("pull_not_on", benchmark=benchmark, hub=hub, others=hub_names)
+        repo = published_repo.repo
+    default = "master" if hub == "modelscope" else "main"
+    if published_repo is not None and repo == published_repo.repo:
+        default = published_repo.revision
+    if repo.count("/") != 1 or not all(repo.split("/")):
+        raise DataError("hub_no_name", repo=repo)
+    return HubRepo(repo, revision or default)
+
+
+def _find_in_cache(
+    benchmark: str, hub: HubName | None, requested: HubRepo | None, environ: Mapping[str, str]
+) -> PullReceipt:
+    """Return the receipt of undamaged data in the cache, of any source if none is requested."""
+    for receipt in load_receipts(benchmark, hub, environ):
+        at_source = requested in (None, HubRepo(receipt.repo, receipt.revision))
+        if at_source and not receipt.find_damage():
+            return receipt
+    raise DataError("pull_offline", benchmark=benchmark)
 
 
 def pull(
@@ -61,11 +70,8 @@ def pull(
         raise DataError("pull_no_data", benchmark=benchmark)
     source = hub_repo(benchmark, layout, hub or DEFAULT_HUB, repo, revision)
     if offline:
-        for receipt in load_receipts(benchmark, hub, environ):
-            at_source = (receipt.repo, receipt.revision) == (source.repo, source.revision)
-            if (at_source or not (repo or revision)) and not receipt.find_damage():
-                return receipt
-        raise DataError("pull_offline", benchmark=benchmark)
+        requested = source if repo or revision else None
+        return _find_in_cache(benchmark, hub, requested, environ)
     receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, layout, source, environ, say)
     companions = layout.companions
     if companions is not None and not set(companions.names) <= set(receipt.files):

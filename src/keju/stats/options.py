@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from keju.stats.intervals import chi_squared_survival, floor_p
@@ -62,7 +63,7 @@ def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> Pla
     choices, expected = [0] * places, [0.0] * places
     covariance = [[0.0] * places for _ in range(places)]
     for table in questions:
-        total = _counts((choice for row in table for choice in row), places)
+        total = _counts(chain.from_iterable(table), places)
         for turn, row in enumerate(table):
             choices[row[turn]] += 1
         for place in range(places):

@@ -12,8 +12,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,7 +38,14 @@ from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import parse_yaml
-from keju.errors import ConfigError, DataError, TranslatableText, did_you_mean, find_nearest
+from keju.errors import (
+    ConfigError,
+    DataError,
+    TranslatableText,
+    did_you_mean,
+    find_nearest,
+    near_hint,
+)
 from keju.files import TABLE, parse_json
 from keju.sources.files import first_value
 from keju.sources.folder import SUFFIXES, DataFolder
@@ -99,6 +107,14 @@ class ExamFiles(NamedTuple):
 
     questions: tuple[str, ...]
     shots: str | None
+
+
+def no_exam_error(path: Path) -> DataError:
+    """Return the error of a path without a file or folder, with the nearest name next to it."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = [file.name for file in path.parent.iterdir() if file.is_dir() or _stem(file.name)]
+    return DataError("custom.no_exam", path=path, hint=near_hint(path.name, names))
 
 
 def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> ExamFiles:

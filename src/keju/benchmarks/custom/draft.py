@@ -8,10 +8,16 @@ from typing import NamedTuple
 
 from keju.answers.sentences import has_chinese
 from keju.benchmarks.custom.columns import MEANINGS
-from keju.benchmarks.custom.data import QuestionBank, TableReader, find_tables, read_questions
+from keju.benchmarks.custom.data import (
+    QuestionBank,
+    TableReader,
+    find_tables,
+    no_exam_error,
+    read_questions,
+)
 from keju.benchmarks.custom.exam_file import ExamFile
 from keju.benchmarks.custom.readers import make_readers
-from keju.errors import ConfigError, DataError
+from keju.errors import ConfigError
 from keju.sources.folder import DataFolder
 from keju.types import LABELS
 
@@ -31,7 +37,7 @@ class ExamDraft(NamedTuple):
 def draft_exam(path: Path, name: str) -> ExamDraft:
     """Return the exam file of a folder or a file of questions. DataError if it cannot be read."""
     if not path.exists():
-        raise DataError("custom.no_exam", path=path)
+        raise no_exam_error(path)
     folder = DataFolder(path if path.is_dir() else path.parent)
     tables = find_tables(folder, ExamFile(), None if path.is_dir() else path.name)
     bank = read_questions(name, folder, tables.questions, ExamFile(), frozenset())

@@ -55,7 +55,7 @@ UNSETTLED = (
 def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
     """Return the benchmark in a folder or file; it must not have one of `reserved_names`."""
     if not path.exists():
-        raise DataError("custom.no_exam", path=path)
+        raise data.no_exam_error(path)
     folder, single_file = (path, None) if path.is_dir() else (path.parent, path.name)
     exam, exam_file = read_exam_file(folder) if single_file is None else (ExamFile(), "")
     name = exam.name

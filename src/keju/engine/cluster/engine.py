@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from keju.engine.channel import FINAL, ReplyWithAttempts
 from keju.engine.cluster.executor import BLOCK, RayExecutor, Worker
@@ -31,10 +31,9 @@ from keju.engine.cluster.wire import (
     encode,
     make_question,
 )
-from keju.engine.loop import Engine
+from keju.engine.loop import Engine, EngineCallbacks
 from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
 from keju.errors import KejuError
-from keju.progress.watching import Follower
 from keju.runs.journal import Journal
 from keju.types import Fault, Reply, Request
 
@@ -74,19 +73,9 @@ class ClusterEngine(Engine):
         executor: RayExecutor,
         queues: Iterable[UnitQueue],
         journal: Journal,
-        *,
-        on_progress: Callable[[], None] = lambda: None,
-        on_session: Callable[[], None] = lambda: None,
-        follower: Follower | None = None,
+        **callbacks: Unpack[EngineCallbacks],
     ) -> None:
-        super().__init__(
-            executor,
-            queues,
-            journal,
-            on_progress=on_progress,
-            on_session=on_session,
-            follower=follower,
-        )
+        super().__init__(executor, queues, journal, **callbacks)
         self._queue: UnitQueue
         self._returned_entries: deque[PendingRequest] = deque()
         """Entries that an actor got and did not answer."""

@@ -221,14 +221,18 @@ class AnthropicModel(HttpModel):
         parsed = self.parse_reply(reply, request)
         if parsed.error is not None:
             raise await self._explain(parsed.error)
+        self._note_facts(sampling, parsed.model)
+
+    def _note_facts(self, sampling: Sampling, reported_model: str) -> None:
+        """Note the facts that the preflight showed about the model."""
         self._facts |= {
             "api_version": self.settings.version,
-            "reported_model": parsed.model,
+            "reported_model": reported_model,
             "table": AS_OF,
             "short_names": NAMES_AS_OF,
             "known": self.settings.gate is not None,
             "reasoning": "summary",
-        } | ({"model_info": info} if info else {})
+        } | ({"model_info": self._info} if self._info else {})
         if self._has_key:
             self._facts["has_key"] = True
         if self.settings.gate is not None:

@@ -226,12 +226,16 @@ def _with_thinking(model: AnthropicSettings, limit: int, extra: dict[str, Any]) 
     if gate is not None:
         _check_kind(model, gate, kind, extra)
     if kind == "enabled":
-        budget = thinking.get("budget_tokens")
-        if not isinstance(budget, int) or not LEAST_BUDGET <= budget < limit:
-            raise ConfigError("anthropic_thinking_budget", least=LEAST_BUDGET, most=limit)
+        _check_budget(thinking.get("budget_tokens"), limit)
     if kind in ("adaptive", "enabled"):
         thinking = {"display": "summarized"} | thinking
     return extra | {"thinking": thinking}
+
+
+def _check_budget(budget: Any, limit: int) -> None:
+    """Raise ConfigError for a number of thinking tokens that the API refuses."""
+    if not isinstance(budget, int) or not LEAST_BUDGET <= budget < limit:
+        raise ConfigError("anthropic_thinking_budget", least=LEAST_BUDGET, most=limit)
 
 
 def _check_kind(

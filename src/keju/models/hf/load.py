@@ -42,6 +42,19 @@ class Checkpoint:
     chat_template: str | None
 
 
+def _read_tokenizer_kind(settings: HFSettings, source: str) -> str:
+    """Return the kind of tokenizer in the header of a GGUF file."""
+    from transformers.utils import cached_file
+
+    file = cached_file(
+        source,
+        settings.gguf_file,
+        revision=settings.revision,
+        local_files_only=settings.offline,
+    )
+    return read_gguf(Path(str(file))).words
+
+
 def load(settings: HFSettings) -> Checkpoint:
     """Load the checkpoint of `settings`; raise EndpointError or ConfigError with the reason."""
     devices = choose_devices(settings.device)
@@ -49,7 +62,6 @@ def load(settings: HFSettings) -> Checkpoint:
     source = locate_checkpoint(settings)
     with _silence_transformers(), _explain_errors(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
-        from transformers.utils import cached_file
 
         options: dict[str, Any] = {
             "trust_remote_code": settings.trust_remote_code,
@@ -59,15 +71,7 @@ def load(settings: HFSettings) -> Checkpoint:
         }
         load_options = {name: value for name, value in options.items() if value is not None}
         # Detect a truncated file by its header, before transformers reads it.
-        words = ""
-        if settings.gguf_file is not None:
-            file = cached_file(
-                source,
-                settings.gguf_file,
-                revision=settings.revision,
-                local_files_only=settings.offline,
-            )
-            words = read_gguf(Path(str(file))).words
+        words = _read_tokenizer_kind(settings, source) if settings.gguf_file is not None else ""
         tokenizer = AutoTokenizer.from_pretrained(source, **load_options)
         if words in DIGITS_APART:
             from tokenizers import pre_tokenizers

@@ -117,7 +117,7 @@ def _choose_tree(
     for group in groups:
         half_full = room <= size.tokens / 2
         shared = min(item.shared for item in group)
-        cost = shared + sum(len(item.tokens) - shared for item in group)
+        cost = sum(len(item.tokens) for item in group) - (len(group) - 1) * shared
         if cost > room or len(batch) + len(group) > size.rows:
             return batch if half_full else _fill_up(batch, group, room - shared, size.rows)
         if group is groups[-1] and batch and half_full:

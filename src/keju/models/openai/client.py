@@ -237,8 +237,7 @@ class OpenAIModel(HttpModel):
 
         What the endpoint may refuse is changed one setting at a time.
         """
-        bodies, labels = self.bodies, sampling.decode == "labels"
-        trial = sampling if labels else _limit_reply(sampling, SMALL)
+        trial = sampling if sampling.decode == "labels" else _limit_reply(sampling, SMALL)
         while True:
             reply = await self._try_request(Request(PROMPT, trial, hash="", labels=LABELS))
             if isinstance(reply, HttpReply):
@@ -248,19 +247,28 @@ class OpenAIModel(HttpModel):
                 raise NotReady(self.address.display_url, fault)
             if fault.kind != "bad_request":
                 raise await self._explain(sampling, fault)
-            if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
-                bodies.limit_field = "max_completion_tokens"
-            elif labels and bodies.top_logprobs > FEWEST_LABELS:
-                bodies.top_logprobs = FEWEST_LABELS
-            elif not labels and trial.max_tokens == SMALL:
-                trial = _limit_reply(trial, LARGER)
-            else:
+            changed = self._change_refused(trial, fault)
+            if changed is None:
                 raise await self._explain(sampling, fault)
+            trial = changed
+
+    def _change_refused(self, trial: Sampling, fault: Fault) -> Sampling | None:
+        """Change one setting that may have been refused; return None if there is no further one."""
+        bodies, labels = self.bodies, trial.decode == "labels"
+        if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
+            bodies.limit_field = "max_completion_tokens"
+        elif labels and bodies.top_logprobs > FEWEST_LABELS:
+            bodies.top_logprobs = FEWEST_LABELS
+        elif not labels and trial.max_tokens == SMALL:
+            return _limit_reply(trial, LARGER)
+        else:
+            return None
+        return trial
 
     def _note_facts(
         self, sampling: Sampling, reply: HttpReply, document: Mapping[str, Any]
     ) -> None:
-        """Note what the preflight found out about the server."""
+        """Note the facts that the preflight showed about the server."""
         bodies = self.bodies
         facts = {
             "server": reply.header("server"),
@@ -285,11 +293,7 @@ class OpenAIModel(HttpModel):
         OpenAI's completion route, vLLM and SGLang then use a limit of 16 tokens. The model is asked
         to continue counting up to a stop. If it is cut off before, the run sends a limit.
         """
-        is_open = sampling.form == "completion" and sampling.decode == "generate"
-        names = ("max_tokens", "max_completion_tokens")
-        if not is_open or sampling.max_tokens or any(name in sampling.extra for name in names):
-            return
-        if self._probed_default:
+        if self._probed_default or not _is_open(sampling):
             return
         self._probed_default = True
         counting = msgspec.structs.replace(sampling, stop=COUNTING_STOPS)
@@ -338,10 +342,14 @@ class OpenAIModel(HttpModel):
             return endpoint_error(code, self, fault.message, status=fault.status)
         if fault.kind == "not_found" and fault.status < 400:
             return endpoint_error("endpoint_elsewhere", self, fault.message)
-        if fault.kind != "not_found":
-            if sampling.decode == "labels" and "logprob" in fault.message.lower():
-                return endpoint_error("endpoint_no_logprobs", self, fault.message)
-            return endpoint_error("endpoint_refused_request", self, fault_text(fault))
+        if fault.kind == "not_found":
+            return await self._explain_not_found(sampling, fault)
+        if sampling.decode == "labels" and "logprob" in fault.message.lower():
+            return endpoint_error("endpoint_no_logprobs", self, fault.message)
+        return endpoint_error("endpoint_refused_request", self, fault_text(fault))
+
+    async def _explain_not_found(self, sampling: Sampling, fault: Fault) -> EndpointError:
+        """Return the error for a model or a route that does not exist."""
         # The list of models tells a missing model from a missing route.
         offered = await self.offered_models()
         if offered and self.name not in offered:
@@ -400,3 +408,11 @@ def make(config: TaskConfig) -> OpenAIModel:
         ca_file=config.ca_file,
         preflight_timeout=min(config.timeout, PREFLIGHT_SECONDS),
     )
+
+
+def _is_open(sampling: Sampling) -> bool:
+    """Whether a text is continued without a limit."""
+    names = ("max_tokens", "max_completion_tokens")
+    is_text = sampling.form == "completion" and sampling.decode == "generate"
+    has_limit = sampling.max_tokens or any(name in sampling.extra for name in names)
+    return is_text and not has_limit

@@ -147,17 +147,20 @@ class BodyBuilder:
         fields = {name: value for name, value in fields.items() if value is not None}
         if sampling.stop:
             fields["stop"] = list(sampling.stop)
-        if sampling.decode == "labels" and sampling.form == "completion":
-            fields |= {self.limit_field: 1, "logprobs": top}
-        elif sampling.decode == "labels":
-            room = 1 if sampling.extra.get("continue_final_message") else CHAT_LABEL_TOKENS
-            fields[self.limit_field] = room
-            fields |= {"logprobs": True, "top_logprobs": top}
+        if sampling.decode == "labels":
+            fields |= self._label_fields(sampling, top)
         elif sampling.form == "completion" and self.default_limit is not None:
             fields.setdefault(self.limit_field, self.default_limit)
         if "max_completion_tokens" in sampling.extra:
             fields.pop("max_tokens", None)
         return fields | {name: v for name, v in sampling.extra.items() if name != "seed"}
+
+    def _label_fields(self, sampling: Sampling, top: int) -> dict[str, Any]:
+        """Return the fields that request the log-probabilities of labels."""
+        if sampling.form == "completion":
+            return {self.limit_field: 1, "logprobs": top}
+        room = 1 if sampling.extra.get("continue_final_message") else CHAT_LABEL_TOKENS
+        return {self.limit_field: room, "logprobs": True, "top_logprobs": top}
 
 
 def check_extra(sampling: Sampling) -> None:
