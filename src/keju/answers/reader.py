@@ -242,7 +242,8 @@ _SIMPLE_EVALS_WORDS = tuple(
         "إجابة:", "الإجابة النهائية:", "الإجابة الصحيحة:", "الإجابة الصحيحة هي:", "الإجابة هي:",
         "الجواب النهائي:", r"Respuesta\s*+:", r"Risposta\s*+:", r"答え\s*+:", r"答え\s*+：",
         r"回答\s*+:", r"回答\s*+：", r"解答\s*+:", r"Jawaban\s*+:", r"Réponse\s*+:",
-        r"Resposta\s*+:", r"Jibu\s*+:", r"Idahun\s*+:", r"Ìdáhùn\s*+:", r"Idáhùn\s*+:", r"Àmọ̀nà\s*+:", r"Àdáhùn\s*+:",
+        r"Resposta\s*+:", r"Jibu\s*+:", r"Idahun\s*+:", r"Ìdáhùn\s*+:", r"Idáhùn\s*+:",
+        r"Àmọ̀nà\s*+:", r"Àdáhùn\s*+:",
         r"Ànúgọ\s*+:", r"Àṣàyàn\s*+:",
     )
 )  # fmt: skip
