@@ -17,7 +17,8 @@ _POINT_FIELDS = ("points", "robust")
 _DOUBTS = frozenset(
     {
         "data_changed", "data_edited", "data_edited_more", "golds_edited", "not_published_rows",
-        "not_published_rows_more", "other_model", "prompt_tokens_capped", "replies_missing",
+        "not_published_rows_more", "other_model", "prompt_tokens_capped", "reader_finds_nothing",
+        "replies_missing",
         "replies_shifted", "same_reply", "shots_are_questions", "nothing_graded",
     }
 )  # fmt: skip
