@@ -24,9 +24,9 @@ ANSWERS = {
         r"^ FAIL  int4 is \d\.\d to \d\.\d points worse than bf16",
         "^ 未通过  int4 比 bf16 差",
     ),
-    "audit": (22, r"^ About \d\.\d points are lost to the format, not", "^ 大约 .* 失在格式上"),
+    "audit": (22, r"^ About \d\.\d points are lost to the format, not", "^ 大约 .*失在格式上"),
     "mcp": (15, r"^ calculator helps: \+100\.0 points over baseline", "^ calculator 有帮助"),
-    "modes": (23, r"^ \d+ of 52 subjects gain: ", "^ 52 个学科中有 .* 提高："),
+    "modes": (23, r"^ \d+ of 52 subjects gain: ", "^ 52 个学科中有 .*提高："),
     "plan": (
         15,
         r"^ 5,588 questions of BBH show a difference of 2\.0 points",
@@ -51,7 +51,8 @@ def test_a_screen_shows_the_whole_answer(name: str, size: str, language: str) ->
     cut_lines = [line for line in output if line.endswith("…") and "keju eval" not in line]
     assert cut_lines == []
     pattern = english if language == "en" else chinese
-    assert any(re.search(pattern, line) for line in output[:5]), output[:5]
+    head = output if name == "demo" else output[:5]  # a curve comes before its sentence
+    assert any(re.search(pattern, line) for line in head), head
     assert not re.search(r"\bp 0\b(?!\.)", "\n".join(lines))
 
 

@@ -162,8 +162,8 @@ CEILINGS = {
     "vague names, %": 0.2,
     "class names with two meanings": 0,
     "odd phrases per 10,000 words": 3.5,
-    "functions with more than 10 branches, %": 7.74,
-    "most branches": 31,
+    "functions with more than 10 branches, %": 5.0,
+    "most branches": 20,
 }
 """The most that `src/keju` may have of each. Lower a ceiling when its figure falls; never raise one."""
 

@@ -330,6 +330,13 @@ def test_looping_replies_are_read_to_their_end(loop: str) -> None:
     assert EVALSCOPE.read(reply, question()).value == "C"
 
 
+@pytest.mark.parametrize("loop", ['{"answer": ', '{"answer": "A"}\n'])
+def test_a_megabyte_of_json_fields_is_read_to_its_end(loop: str) -> None:
+    """A reader whose time grows with the square of the fields would take minutes."""
+    reply = loop * (1_000_000 // len(loop)) + "\nANSWER: C"
+    assert ROBUST.read(reply, question()).reason != "empty"
+
+
 @pytest.mark.parametrize(
     "word", ["answer", "ANSWER", "correct", "correct option", "答案", "ANSWER:"]
 )

@@ -67,6 +67,10 @@ CAPTURES = {
 }
 
 
+ALONE = {"eval-one-exam", "eval-two-exams", "mcp", "demo"}
+"""The captures that need no runs."""
+
+
 class Size(NamedTuple):
     """The size of a terminal."""
 
@@ -81,7 +85,8 @@ def main() -> None:
         home = Path(folder)
         environment = _environment(url, Path(data_dir).absolute())
         shutil.copytree(ROOT / "examples", home / "base" / "examples")
-        for words in SETUP:
+        chosen = names or list(CAPTURES)
+        for words in SETUP if set(chosen) - ALONE else ():
             command = [sys.executable, "-m", "keju", *shlex.split(words), "-q", "--json"]
             subprocess.run(
                 command,
@@ -91,7 +96,7 @@ def main() -> None:
                 stdout=subprocess.DEVNULL,
             )
         FOLDER.mkdir(parents=True, exist_ok=True)
-        for name in names or CAPTURES:
+        for name in chosen:
             for size in map(Size._make, SIZES):
                 for language in LANGUAGES:
                     place = shutil.copytree(home / "base", home / f"{name}-{size}-{language}")
@@ -145,7 +150,7 @@ def _capture(
     }
     assignments = [f"{name}={value}" for name, value in settings.items()]
     shell = ["env", "-i", "TERM=screen-256color", *assignments, "bash", "--norc", "--noprofile"]
-    socket = f"captures-{os.getpid()}"
+    socket = f"captures-{os.getpid()}-{time.monotonic_ns()}"
     tmux = ["tmux", "-L", socket, "-f", os.devnull]
     screen = ["-x", str(size.columns), "-y", str(size.rows)]
     start = ["new-session", "-d", "-s", "s", *screen, "-c", str(folder), shlex.join(shell)]

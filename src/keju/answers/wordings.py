@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
 
 from keju.answers.decision import LINK, link_strength
 from keju.answers.lazy_patterns import lazy_pattern
@@ -105,14 +108,17 @@ def find_announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[t
     else:
         spans = [match.span() for match in pattern.finditer(text)]
     if '":' in text and "{" in text:
-        fields = [field.span() for field in FIELD.finditer(text)]
-        spans = sorted([*spans, *(field for field in fields if not _overlaps(field, spans))])
+        spans = sorted([*spans, *_find_fields_apart(text, spans)])
     return _add_boxes(text, spans) if "\\boxed" in text else spans
 
 
-def _overlaps(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
-    """Whether a span shares characters with any of the others."""
-    return any(start < span[1] and span[0] < end for start, end in others)
+def _find_fields_apart(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of fields of JSON that share no characters with `spans`, which are sorted."""
+    starts = [start for start, _ in spans]
+    furthest_ends = list(accumulate((end for _, end in spans), max, initial=0))
+    for field in FIELD.finditer(text):
+        if furthest_ends[bisect_left(starts, field.end())] <= field.start():
+            yield field.span()
 
 
 def _add_boxes(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -353,7 +353,7 @@ class _RunSession:
             # The actors of a cluster load their own models.
             loading = self._channel.model.loading if type(self._channel) is Channel else None
             if loading is not None:
-                self._display.note(loading.message)
+                self._display.status(loading.message)
             self._channel.on_wait = lambda notice: self._display.note(notice.message)
             await self._channel.open(samplings)
             await self._check_endpoint(self._channel)

@@ -112,6 +112,10 @@ class Display:
     def note(self, line: str) -> None:
         """Print a line that remains visible."""
 
+    def status(self, line: str) -> None:
+        """Show what happens at the moment. The line need not remain visible."""
+        self.note(line)
+
     def warn(self, line: str) -> None:
         """Print a line about a failure that remains visible, even without progress."""
         self.note(line)

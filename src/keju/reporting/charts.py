@@ -160,11 +160,7 @@ CHARTS_PER_ROW = 3
 def curves_of_runs(results: Sequence[Results], language: Language = "en") -> Figure:
     """Draw accuracy against difficulty of runs on one scale: the whole exam, then each subset."""
     labels = Labels(language)
-    curves_by_key: dict[tuple[str, str, str], list[Curve | None]] = {}
-    for place, run_results in enumerate(results):
-        for curve in run_results.curves:
-            key = (curve.exam, curve.protocol, curve.reader)
-            curves_by_key.setdefault(key, [None] * len(results))[place] = curve
+    curves_by_key = _curves_by_key(results)
     if not curves_by_key:
         raise UsageError("plot_no_curve")
     is_single = len(results) == 1
@@ -173,18 +169,35 @@ def curves_of_runs(results: Sequence[Results], language: Language = "en") -> Fig
     sheet.legend([_run_title(run_results) for run_results in results])
     for key, run_curves in curves_by_key.items():
         sheet.heading(" · ".join([*key, *([_run_title(results[0])] if is_single else [])]))
-        curves = [curve for curve in run_curves if curve]
-        levels = [point.difficulty for curve in curves for point in curve.points]
-        scale = DifficultyScale.of(curves)
-        ticks = [(scale.place(level), f"{level:g}") for level in sorted(set(levels))]
-        sheet.curves([_chart(run_curves, scale, labels)], ticks, top=scale.top, per_row=1)
-        names = dict.fromkeys(subset.subset for curve in curves for subset in curve.subsets)
-        charts = []
-        for name in names if len(names) > 1 else ():
-            parts = [_subset(curve, name) if curve else None for curve in run_curves]
-            charts.append(_chart(parts, scale, labels))
-        sheet.curves(charts, ticks, top=scale.top, per_row=CHARTS_PER_ROW)
+        _draw_curves(sheet, run_curves, labels)
     return sheet.figure()
+
+
+def _curves_by_key(
+    results: Sequence[Results],
+) -> dict[tuple[str, str, str], list[Curve | None]]:
+    """Return the curve of each run by exam, protocol and reader; None where a run has none."""
+    curves_by_key: dict[tuple[str, str, str], list[Curve | None]] = {}
+    for place, run_results in enumerate(results):
+        for curve in run_results.curves:
+            key = (curve.exam, curve.protocol, curve.reader)
+            curves_by_key.setdefault(key, [None] * len(results))[place] = curve
+    return curves_by_key
+
+
+def _draw_curves(sheet: ChartSheet, run_curves: Sequence[Curve | None], labels: Labels) -> None:
+    """Draw the curves of an exam, then the curves of each subset on the same scale."""
+    curves = [curve for curve in run_curves if curve]
+    levels = [point.difficulty for curve in curves for point in curve.points]
+    scale = DifficultyScale.of(curves)
+    ticks = [(scale.place(level), f"{level:g}") for level in sorted(set(levels))]
+    sheet.curves([_chart(run_curves, scale, labels)], ticks, top=scale.top, per_row=1)
+    names = dict.fromkeys(subset.subset for curve in curves for subset in curve.subsets)
+    charts = [
+        _chart([_subset(curve, name) if curve else None for curve in run_curves], scale, labels)
+        for name in (names if len(names) > 1 else ())
+    ]
+    sheet.curves(charts, ticks, top=scale.top, per_row=CHARTS_PER_ROW)
 
 
 def _subset(curve: Curve, name: str) -> Curve | None:

@@ -124,6 +124,7 @@ def _print_rows(screen: BriefScreen, pairs: Sequence[Comparison], names: SideNam
             f"{names.base(pair)} -> {names.arm(pair)}" if has_several_runs else "",
             f"{_points(pair.base_rate)} -> {_points(pair.arm_rate)}",
             _difference_text(pair, labels),
+            _interval_text(pair, labels),
             _change_text(pair, labels),
             _p_text(pair),
         ]
@@ -133,9 +134,10 @@ def _print_rows(screen: BriefScreen, pairs: Sequence[Comparison], names: SideNam
         BriefColumn("left"),
         BriefColumn("left"),
         BriefColumn("left"),
-        BriefColumn("left"),
-        BriefColumn("left", spare=2),
+        BriefColumn(),
         BriefColumn("left", spare=1),
+        BriefColumn("left", spare=3),
+        BriefColumn("left", spare=2),
     ]
     screen.rows(columns, rows)
 
@@ -145,14 +147,18 @@ def _points(value: float | None) -> str:
 
 
 def _difference_text(pair: Comparison, labels: Labels) -> str:
-    """Return ``-6.2 points (-7.3 to -5.1)``; empty if the two are not comparable."""
+    """Return ``-6.2 points``; empty if the two are not comparable."""
     if pair.difference is None or pair.obstacle is not None:
         return ""
-    points = labels("brief.points", points=f"{100 * pair.difference:+.1f}")
-    if pair.ci95 is None:
-        return points
+    return labels("brief.points", points=f"{100 * pair.difference:+.1f}")
+
+
+def _interval_text(pair: Comparison, labels: Labels) -> str:
+    """Return ``(-7.3 to -5.1)``; empty if the two are not comparable."""
+    if pair.difference is None or pair.obstacle is not None or pair.ci95 is None:
+        return ""
     low, high = (f"{100 * end:+.1f}" for end in pair.ci95)
-    return points + labels("brief.ends", low=low, high=high)
+    return labels("brief.ends", low=low, high=high).strip()
 
 
 def _change_text(pair: Comparison, labels: Labels) -> str:

@@ -47,6 +47,8 @@ def finding_of(notice: Notice, warning: str, labels: Labels) -> Finding:
     """Return a warning as a short sentence; `warning` is its whole text."""
     prefix = next((code for code in _FILTERS if notice.code.startswith(code)), "")
     key = f"finding.{prefix}"
+    if not notice.values.get("first_only", 1):
+        key += "_more"
     if not prefix or not labels.get(key, ""):
         return Finding(capitalised(warning), "")
     values = {name: _page_value(name, value) for name, value in notice.values.items()}

@@ -275,6 +275,16 @@ class LiveDisplay(RedrawnDisplay):
         else:
             self._live.console.print(printable(line))
 
+    def status(self, line: str) -> None:
+        """Show a line in place of the panel until the next update."""
+        if self._live is None:
+            self.note(line)
+        else:
+            from rich.console import Group
+            from rich.text import Text
+
+            self._live.update(Group(Text(self._title), Text(printable(line))), refresh=True)
+
     def finish(self) -> None:
         """Draw the last state and release the terminal."""
         super().finish()

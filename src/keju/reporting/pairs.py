@@ -140,21 +140,8 @@ def comparison_notes(pair: Comparison, labels: Labels) -> Iterator[str]:
         yield words
     if edge := explain_borderline(pair, labels):
         yield edge
-    significant_subsets = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
-    if significant_subsets:
-        clearest = sorted(significant_subsets, key=lambda row: row.p_adjusted)[:SUBSETS_NAMED]
-        listed = labels("list_separator").join(
-            f"{row.name} {100 * row.difference:+.1f}" for row in clearest
-        )
-        counts = {"n": len(significant_subsets), "whole": len(pair.subsets)}
-        key = (
-            "compare.subsets_first"
-            if len(significant_subsets) > len(clearest)
-            else "compare.subsets"
-        )
-        yield labels(key, listed=listed, **counts)
-    elif pair.subsets:
-        yield labels("compare.no_subsets", whole=len(pair.subsets))
+    if subset_words := _describe_subset_changes(pair, labels):
+        yield subset_words
     if pair.only_in_base or pair.only_in_arm:
         counts_alone = {"base": count(pair.only_in_base), "arm": count(pair.only_in_arm)}
         yield labels("compare.unshared", **counts_alone)
@@ -166,6 +153,22 @@ def comparison_notes(pair: Comparison, labels: Labels) -> Iterator[str]:
     if pair.bounds:
         low, high = (100 * end for end in pair.bounds)
         yield labels("compare.bounds", low=low, high=high)
+
+
+def _describe_subset_changes(pair: Comparison, labels: Labels) -> str:
+    """Name the subsets that differ most; empty without subsets."""
+    significant_subsets = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
+    if not significant_subsets:
+        return labels("compare.no_subsets", whole=len(pair.subsets)) if pair.subsets else ""
+    clearest = sorted(significant_subsets, key=lambda row: row.p_adjusted)[:SUBSETS_NAMED]
+    listed = labels("list_separator").join(
+        f"{row.name} {100 * row.difference:+.1f}" for row in clearest
+    )
+    counts = {"n": len(significant_subsets), "whole": len(pair.subsets)}
+    has_more = len(significant_subsets) > len(clearest)
+    return labels(
+        "compare.subsets_first" if has_more else "compare.subsets", listed=listed, **counts
+    )
 
 
 # Differences as marks on a scale with 0 in the middle.

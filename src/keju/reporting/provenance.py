@@ -43,30 +43,13 @@ def main_settings(
 
     Names and values are meant for a page: a time is an HTML element.
     """
-    config, environment, endpoint = manifest.config, manifest.environment, manifest.endpoint
-    address = endpoint.get("url") or endpoint.get("api_url") or endpoint or config.get("api_url")
-    platform = {key: environment.get(key) for key in ("python", "platform")}
-    versions = (environment.get("packages") or {}) | platform
-    rows: list[tuple[str, str, Any]] = [
-        ("", "model", manifest.model or results.model),
-        ("", "endpoint", address),
-    ]
-    for entry in results.benchmarks:
-        rows += [
-            (entry.name, "protocol", fmt.protocol_line(entry)),
-            (entry.name, "reader", entry.reader),
-        ]
-    for exam in manifest.benchmarks:
-        rows += [
-            (exam.name, "sampling", exam.sampling),
-            (exam.name, "prompt", exam.settings),
-            (exam.name, "data", _data(exam.data, labels)),
-        ]
+    rows = [*_model_rows(manifest, results), *_exam_rows(manifest, results, labels)]
+    config = manifest.config
     rows += [
         ("", "sampling", config.get("generation_config")),
         *(("", key, config.get(key)) for key in ("limit", "repeats", "seed")),
         ("", "judge", (config.get("judge") or {}).get("model")),
-        ("", "versions", versions),
+        ("", "versions", _versions(manifest.environment)),
         ("", "created", moment(manifest.created)),
     ]
     for name, key, value in rows:
@@ -74,6 +57,34 @@ def main_settings(
             label = labels(f"setting.{key}")
             text = value if isinstance(value, Markup) else _describe_value(value)
             yield f"{name} · {label}" if name else label, text
+
+
+_SettingRow = tuple[str, str, Any]
+
+
+def _model_rows(manifest: Manifest, results: Results) -> Iterator[_SettingRow]:
+    """Yield the model and the address of the endpoint."""
+    endpoint = manifest.endpoint
+    address = endpoint.get("url") or endpoint.get("api_url") or endpoint
+    yield "", "model", manifest.model or results.model
+    yield "", "endpoint", address or manifest.config.get("api_url")
+
+
+def _exam_rows(manifest: Manifest, results: Results, labels: Labels) -> Iterator[_SettingRow]:
+    """Yield the protocol, the readers, the sampling, the prompt and the data of each exam."""
+    for entry in results.benchmarks:
+        yield entry.name, "protocol", fmt.protocol_line(entry)
+        yield entry.name, "reader", entry.reader
+    for exam in manifest.benchmarks:
+        yield exam.name, "sampling", exam.sampling
+        yield exam.name, "prompt", exam.settings
+        yield exam.name, "data", _data(exam.data, labels)
+
+
+def _versions(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the versions of the packages, of Python and of the platform."""
+    platform = {key: environment.get(key) for key in ("python", "platform")}
+    return (environment.get("packages") or {}) | platform
 
 
 def _data(data: StoredData, labels: Labels) -> str:

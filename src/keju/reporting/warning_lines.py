@@ -17,7 +17,8 @@ _POINT_FIELDS = ("points", "robust")
 _DOUBTS = frozenset(
     {
         "data_changed", "data_edited", "data_edited_more", "golds_edited", "not_published_rows",
-        "not_published_rows_more", "other_model", "prompt_tokens_capped", "replies_missing",
+        "not_published_rows_more", "other_model", "prompt_tokens_capped", "reader_finds_nothing",
+        "replies_missing",
         "replies_shifted", "same_reply", "shots_are_questions", "nothing_graded",
     }
 )  # fmt: skip
@@ -56,6 +57,9 @@ def _is_number(value: object) -> bool:
 
 def warning_line(notice: Notice, command: str, labels: Labels, subject: str = "") -> WarningLine:
     """Return a warning as one line; `subject` names its exam or run if there are several."""
+    if isinstance(doubt := notice.values.get("notice"), Notice):  # about one of several runs
+        run = str(notice.values.get("run", ""))
+        return warning_line(doubt, command, labels, subject or run)
     template = f"brief.{notice.code}"
     text = labels.get(template, "")
     if text:

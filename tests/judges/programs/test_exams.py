@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +156,26 @@ def test_recorded_programs_get_their_verdicts(
     for key, metric in figures.items():
         expected = sum(row["task_id"] in golden[key] for row in rows)
         assert entry["metrics"][metric]["value"] == pytest.approx(expected / len(rows))
+
+
+@needs_sandbox
+def test_ctrl_c_keeps_the_verdicts_and_the_same_command_goes_on(exam: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "runs" / "r" / VERDICTS
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        flags = eval_flags(endpoint, exam, "--jobs", "1")
+        command = [sys.executable, "-c", "from keju.cli import main; import sys; sys.exit(main())"]
+        process = subprocess.Popen(
+            [*command, *flags], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and not (journal.is_file() and journal.read_bytes()):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+        kept = len(list(Records(journal.parent, VERDICTS)))
+        assert 0 < kept < len(QUESTIONS)
+        resumed = subprocess.run([*command, *flags, "--resume"], cwd=tmp_path, capture_output=True)
+        assert resumed.returncode == 0, resumed.stderr
+    (entry,) = json.loads(resumed.stdout)["benchmarks"]
+    assert (entry["outcomes"]["correct"], entry["outcomes"]["incorrect"]) == (1, 2)
+    hashes = [record.hash for record in Records(journal.parent, VERDICTS)]
+    assert len(hashes) == len(set(hashes)) == len(QUESTIONS)

@@ -143,6 +143,21 @@ _TOKEN = re.compile(
 )
 
 
+def _is_unbalanced(stack: list[str], kind: str, text: str) -> bool:
+    """Open or close a quotation mark or bracket; return whether a bracket closes nothing."""
+    if kind == "quote":
+        # A quotation mark inside the other kind is a plain character.
+        stack[-1] = "" if stack[-1] == text else stack[-1] or text
+    elif kind == "open" and (text == "$(" or not stack[-1]):
+        stack.append("")
+    elif kind == "close" and not stack[-1]:
+        stack.pop()
+        if not stack:
+            stack.append("")
+            return True
+    return False
+
+
 def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
     """Yield each placeholder with the quotation mark around it, or None if that is not certain."""
     stack = [""]  # the quotation mark that is open, for each enclosing `(`
@@ -155,14 +170,8 @@ def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | Non
             pass
         elif kind == "unsure" and not (text == "$'" and stack[-1]):
             is_unsure = True
-        elif kind == "quote":
-            # A quotation mark inside the other kind is a plain character.
-            stack[-1] = "" if stack[-1] == text else stack[-1] or text
-        elif kind == "open" and (text == "$(" or not stack[-1]):
-            stack.append("")
-        elif kind == "close" and not stack[-1]:
-            is_unsure = is_unsure or len(stack) == 1
-            stack = stack[:-1] or [""]
+        elif kind in ("quote", "open", "close"):
+            is_unsure |= _is_unbalanced(stack, kind, text)
         elif kind == "comment" and stack[-1]:
             position = match.start() + 1
         elif kind == "place":
