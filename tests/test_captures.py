@@ -51,7 +51,8 @@ def test_a_screen_shows_the_whole_answer(name: str, size: str, language: str) ->
     cut_lines = [line for line in output if line.endswith("…") and "keju eval" not in line]
     assert cut_lines == []
     pattern = english if language == "en" else chinese
-    assert any(re.search(pattern, line) for line in output[:5]), output[:5]
+    head = output if name == "demo" else output[:5]  # a curve comes before its sentence
+    assert any(re.search(pattern, line) for line in head), head
     assert not re.search(r"\bp 0\b(?!\.)", "\n".join(lines))
 
 

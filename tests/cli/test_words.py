@@ -34,6 +34,8 @@ def test_one_is_said_as_one() -> None:
         (["../my quiz/"], "gguf:/models/tiny.gguf", "my-quiz-gguf-tiny.gguf"),
         (["custom:./考试"], "hf:Qwen/Qwen3", "custom-考试-hf-Qwen3"),
         (["demo", "bbh"], "a//b", "demo-bbh-b"),
+        (["quiz.csv"], "qwen", "quiz-qwen"),
+        (["./my quiz.csv.gz"], "qwen", "my-quiz-qwen"),
         (["demo", "bbh", "gsm8k", "aime"], "b", "demo-bbh-2-more-b"),
     ],
 )

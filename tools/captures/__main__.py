@@ -150,7 +150,7 @@ def _capture(
     }
     assignments = [f"{name}={value}" for name, value in settings.items()]
     shell = ["env", "-i", "TERM=screen-256color", *assignments, "bash", "--norc", "--noprofile"]
-    socket = f"captures-{os.getpid()}"
+    socket = f"captures-{os.getpid()}-{time.monotonic_ns()}"
     tmux = ["tmux", "-L", socket, "-f", os.devnull]
     screen = ["-x", str(size.columns), "-y", str(size.rows)]
     start = ["new-session", "-d", "-s", "s", *screen, "-c", str(folder), shlex.join(shell)]

@@ -25,8 +25,8 @@ CUSTOM: Final = "custom:"
 
 
 FILE_ENDINGS: Final = (
-    *(".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".yaml", ".yml", ".parquet", ".py"),
     *(".csv.gz", ".jsonl.gz", ".json.gz"),
+    *(".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".yaml", ".yml", ".parquet", ".py"),
 )
 """The endings of files of questions, which need no ``./``."""
 

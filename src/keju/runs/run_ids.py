@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from keju.config import TaskConfig
+from keju.config.exams import FILE_ENDINGS
 from keju.errors import DataError
 from keju.files import take_lock
 from keju.runs.journal import FILE
@@ -39,9 +40,15 @@ def make_run_id(model: str, datasets: list[str]) -> str:
     exams = datasets[:EXAMS_NAMED]
     if len(datasets) > EXAMS_NAMED:
         exams = [*datasets[: EXAMS_NAMED - 1], f"{len(datasets) - EXAMS_NAMED + 1}-more"]
-    words = "-".join(filter(None, [*map(_clean_name, exams), _clean_model(model)]))
+    words = "-".join(filter(None, [*map(_clean_exam, exams), _clean_model(model)]))
     run_id = words[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
     return run_id.strip("-._") or "run"
+
+
+def _clean_exam(name: str) -> str:
+    """Return the name of an exam as a part of a file name; ``quiz`` for the file ``quiz.csv``."""
+    ending = next((end for end in FILE_ENDINGS if name.lower().endswith(end)), "")
+    return _clean_name(name[: len(name) - len(ending)] or name)
 
 
 def _clean_model(model: str) -> str:
