@@ -59,8 +59,8 @@ def _lines(language: Language) -> list[str]:
     lines += [f"## {words['everywhere']}", ""]
     for entry in COMMANDS:
         importlib.import_module(entry.module)
-    own = [DECLARED["eval"].rows[name] for name in EVERYWHERE]
-    rows = [(code(spelling_of(row)), plain(meaning_of(row))) for row in own]
+    shared_rows = [DECLARED["eval"].rows[name] for name in EVERYWHERE]
+    rows = [(code(spelling_of(row)), plain(meaning_of(row))) for row in shared_rows]
     rows += [("`--help -h`", words["help"]), ("`--version -V`", words["version"])]
     lines += table(columns, rows)
     for panel in dict.fromkeys(entry.panel for entry in COMMANDS):
@@ -73,7 +73,7 @@ def _lines(language: Language) -> list[str]:
 
 def _commands_of(entry: CommandEntry) -> list[Command]:
     """The command of a line of ``keju --help``, or the commands of a group."""
-    return [each for name, each in DECLARED.items() if name.split()[0] == entry.name]
+    return [command for name, command in DECLARED.items() if name.split()[0] == entry.name]
 
 
 def _command(command: Command, columns: tuple[str, str]) -> list[str]:

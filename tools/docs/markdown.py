@@ -20,9 +20,9 @@ _LITERAL = re.compile(r"``(.+?)``")
 
 
 def opening(name: str, title: str, language: Language) -> list[str]:
-    """The first lines of a page: its title, and the way to the other language."""
-    other = f"[中文]({name}.zh-CN.md)" if language == "en" else f"[English]({name}.md)"
-    return [f"# {title}", "", other, "", NOTE, ""]
+    """The first lines of a page: its title, and a link to the other language."""
+    translation_link = f"[中文]({name}.zh-CN.md)" if language == "en" else f"[English]({name}.md)"
+    return [f"# {title}", "", translation_link, "", NOTE, ""]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

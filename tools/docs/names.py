@@ -155,8 +155,8 @@ def _block(text: str) -> list[str]:
 
 
 def _class_line(name: str, kind: type) -> str:
-    parents = [each.__name__ for each in kind.__bases__ if each.__module__.startswith("keju")]
-    public = [each for each in parents if each in keju.__all__]
+    parents = [base.__name__ for base in kind.__bases__ if base.__module__.startswith("keju")]
+    public = [name for name in parents if name in keju.__all__]
     return f"class {name}({', '.join(public)})" if public else f"class {name}"
 
 
@@ -164,8 +164,8 @@ def _signature(name: str, function: Any) -> str:
     """``name(parameters) -> result`` as in the code, without quotes around annotations."""
     signature = inspect.signature(function)
     parameters = [
-        _readable(each)
-        for each in signature.parameters.values()
+        _readable(parameter)
+        for parameter in signature.parameters.values()
         if each.name not in ("self", "cls")
     ]
     result = signature.return_annotation
@@ -176,7 +176,7 @@ def _signature(name: str, function: Any) -> str:
     line = f"{before}{name}{signature}"
     if len(line) <= WIDEST:
         return line
-    parts = [str(inspect.Signature([each]))[1:-1] for each in _alone(parameters)]
+    parts = [str(inspect.Signature([parameter]))[1:-1] for parameter in _alone(parameters)]
     end = f" -> {result}" if result is not inspect.Signature.empty else ""
     star = next((n for n, p in enumerate(parameters) if p.kind is p.KEYWORD_ONLY), None)
     if star is not None and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -196,17 +196,20 @@ def _readable(parameter: inspect.Parameter) -> inspect.Parameter:
 def _alone(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
     """The parameters so that each can be shown by itself."""
     plain_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    named = (inspect.Parameter.KEYWORD_ONLY, plain_kind)
-    return [each.replace(kind=plain_kind) if each.kind in named else each for each in parameters]
+    named_kinds = (inspect.Parameter.KEYWORD_ONLY, plain_kind)
+    return [
+        parameter.replace(kind=plain_kind) if parameter.kind in named_kinds else parameter
+        for parameter in parameters
+    ]
 
 
 def _annotations(kind: type) -> dict[str, str]:
     """The annotations of all fields, as they stand in the code."""
-    found: dict[str, str] = {}
+    names_by_object: dict[str, str] = {}
     for parent in reversed(kind.__mro__):
         for name, annotation in vars(parent).get("__annotations__", {}).items():
-            found[name] = annotation if isinstance(annotation, str) else repr(annotation)
-    return found
+            names_by_object[name] = annotation if isinstance(annotation, str) else repr(annotation)
+    return names_by_object
 
 
 def _paragraphs(thing: Any) -> list[str]:

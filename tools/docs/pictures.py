@@ -1,6 +1,6 @@
 """``python -m tools.docs.pictures [RUN]``: the pictures of the README, made from a real run.
 
-Without a run the demo of ``make demo`` is sat first, which takes a minute. The terminal is a pseudo
+Without a run the demo of ``make demo`` is run first, which takes a minute. The terminal is a pseudo
 terminal in which ``keju score RUN`` really writes; the report is what Chromium shows of the run's
 own page. Both are made in English and in Chinese, which needs a font that has it, such as that of
 Debian's package fonts-wqy-zenhei.
@@ -34,7 +34,7 @@ COLUMNS = 100
 WIDTH, LINE, MARGIN = 8.4, 19, 16
 """Of a cell, in pixels; between two lines; around the text."""
 PAGE, ABOVE = 1100, 760
-"""Pixels of the report: its width, and how far down it is shown."""
+"""Pixels of the report: its width, and how much of it the picture shows."""
 PLAIN = Console()
 # `0.25`, `95 % interval`: up to the next gap of a table. An SVG keeps single blanks only.
 _WORDS = re.compile(r"\S+(?: \S+)*")
@@ -46,11 +46,11 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(sys.argv[1]) if len(sys.argv) > 1 else sat(Path(folder))
-        shown = shutil.copytree(run, Path(folder, "runs", "demo"))
+        run_copy = shutil.copytree(run, Path(folder, "runs", "demo"))
         for language, suffix in LANGUAGES.items():
             words = ["keju", "score", "demo", "--language", language[:2]]
-            told = in_terminal([sys.executable, "-m", *words], shown.parent)
-            picture = drawn(" ".join(words[:3]), told)
+            screen_text = in_terminal([sys.executable, "-m", *words], run_copy.parent)
+            picture = drawn(" ".join(words[:3]), screen_text)
             (FOLDER / f"terminal{suffix}.svg").write_text(picture, "utf-8")
             photographed(run / "report.html", language, FOLDER / f"report{suffix}.png")
 
@@ -67,16 +67,16 @@ def in_terminal(command: Sequence[str], folder: Path) -> str:
     process, screen = pty.fork()
     if process == 0:  # the child, whose terminal is the other end
         os.chdir(folder)
-        kept = {
+        kept_variables = {
             name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ
         }
-        own = {
+        settings = {
             "TERM": "xterm-256color",
             "PYTHONUTF8": "1",
             "KEJU_WORK_DIR": ".",
             "COLORTERM": "truecolor",
         }
-        os.execve(command[0], list(command), kept | own)
+        os.execve(command[0], list(command), kept_variables | settings)
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 60, COLUMNS, 0, 0))
     written = b""
     while True:
@@ -93,9 +93,9 @@ def in_terminal(command: Sequence[str], folder: Path) -> str:
     return written.decode().replace("\r\n", "\n")
 
 
-def drawn(command: str, told: str) -> str:
+def drawn(command: str, screen_text: str) -> str:
     """A terminal as an SVG that stands alone: every word at its cell, in its colour."""
-    lines = [Text(f"$ {command}", style="dim"), *Text.from_ansi(told.rstrip()).split("\n")]
+    lines = [Text(f"$ {command}", style="dim"), *Text.from_ansi(screen_text.rstrip()).split("\n")]
     rows = [_row(line, number) for number, line in enumerate(lines)]
     width, height = COLUMNS * WIDTH + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
     return (
@@ -116,11 +116,11 @@ def _row(line: Text, number: int) -> str:
         look = ' font-weight="bold"' if style.bold else ""
         look += ' fill="#7ee787"' if style.color is not None else ""
         look += ' opacity="0.7"' if style.dim else ""
-        for found in _WORDS.finditer(line.plain, start, end):
-            x = MARGIN + cell_len(line.plain[: found.start()]) * WIDTH
-            size = cell_len(found[0]) * WIDTH
+        for match in _WORDS.finditer(line.plain, start, end):
+            x = MARGIN + cell_len(line.plain[: match.start()]) * WIDTH
+            size = cell_len(match[0]) * WIDTH
             words.append(
-                f'<text x="{x:.1f}" y="{y}" textLength="{size:.1f}"{look}>{escape(found[0])}</text>'
+                f'<text x="{x:.1f}" y="{y}" textLength="{size:.1f}"{look}>{escape(match[0])}</text>'
             )
     return "".join(words)
 
@@ -128,7 +128,7 @@ def _row(line: Text, number: int) -> str:
 def _pieces(line: Text) -> list[tuple[int, int]]:
     """Where the style of a line changes."""
     places = {0, len(line.plain), *(edge for span in line.spans for edge in (span.start, span.end))}
-    edges = sorted(each for each in places if 0 <= each <= len(line.plain))
+    edges = sorted(place for place in places if 0 <= place <= len(line.plain))
     return list(pairwise(edges))
 
 

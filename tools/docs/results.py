@@ -80,10 +80,10 @@ def _omits_defaults(kind: Any) -> bool:
     return config is not None and bool(config.omit_defaults)
 
 
-def _kinds(first: type) -> dict[str, Struct]:
+def _kinds(root: type) -> dict[str, Struct]:
     """The structs that a document is made of, in the order in which they are met."""
     kinds: dict[str, Struct] = {}
-    pending: list[Any] = [msgspec.inspect.type_info(first)]
+    pending: list[Any] = [msgspec.inspect.type_info(root)]
     while pending:
         info = pending.pop(0)
         if isinstance(info, Struct) and info.cls.__name__ not in kinds:

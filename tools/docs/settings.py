@@ -74,10 +74,10 @@ def page(language: Language) -> str:
     lines += [f"## {words['exams']}", ""]
     for benchmark in all_benchmarks():
         lines += [f"### {benchmark.name}", ""]
-        own = set(benchmark.Args.model_fields) - set(DatasetArgs.model_fields)
-        if own:
+        added_fields = set(benchmark.Args.model_fields) - set(DatasetArgs.model_fields)
+        if added_fields:
             lines += [words["exam"].format(name=benchmark.name), ""]
-            lines += _table(benchmark.Args, language, only=own)
+            lines += _table(benchmark.Args, language, only=added_fields)
         else:
             lines += [words["none"], ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -99,13 +99,13 @@ def _table(
         node = schema["properties"][name]
         value = words["required"] if field.is_required() else default(node.get("default"))
         flags = [_flags_of(name)] if with_flags else []
-        said = meaning(kind, name, language)
-        rows.append([code(name), shape(node, language), _plain(node, value), *flags, said])
+        text = meaning(kind, name, language)
+        rows.append([code(name), shape(node, language), _plain(node, value), *flags, text])
     return table([words[column] for column in columns], rows)
 
 
 def _plain(node: dict[str, Any], value: str) -> str:
-    """Defaults of whole sections are those of their own tables."""
+    """Defaults of whole sections are in their own tables."""
     return "" if "$ref" in node or value.startswith("`{") else value
 
 

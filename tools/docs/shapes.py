@@ -35,10 +35,10 @@ def shape(schema: dict[str, Any], language: Language) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        parts = [shape(each, language) for each in schema["anyOf"]]
+        parts = [shape(part, language) for part in schema["anyOf"]]
         return word["or"].join(dict.fromkeys(part for part in parts if part != "null"))
     if "enum" in schema:
-        return word["or"].join(code(str(each)) for each in schema["enum"] if each is not None)
+        return word["or"].join(code(str(value)) for value in schema["enum"] if value is not None)
     if "const" in schema:
         return code(str(schema["const"]))
     kind = schema.get("type")
