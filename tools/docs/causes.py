@@ -1,4 +1,4 @@
-"""``docs/reference-causes.md``: every cause that ``keju audit`` reports, by its name and its code."""
+"""``docs/reference-causes.md``: every cause that ``keju audit`` reports, by name and code."""
 
 from __future__ import annotations
 
