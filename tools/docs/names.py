@@ -166,7 +166,7 @@ def _signature(name: str, function: Any) -> str:
     parameters = [
         _readable(parameter)
         for parameter in signature.parameters.values()
-        if each.name not in ("self", "cls")
+        if parameter.name not in ("self", "cls")
     ]
     result = signature.return_annotation
     signature = inspect.Signature(

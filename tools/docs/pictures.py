@@ -45,7 +45,7 @@ def main() -> None:
     """Make all pictures."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(sys.argv[1]) if len(sys.argv) > 1 else sat(Path(folder))
+        run = Path(sys.argv[1]) if len(sys.argv) > 1 else run_demo(Path(folder))
         run_copy = shutil.copytree(run, Path(folder, "runs", "demo"))
         for language, suffix in LANGUAGES.items():
             words = ["keju", "score", "demo", "--language", language[:2]]
@@ -55,15 +55,15 @@ def main() -> None:
             photographed(run / "report.html", language, FOLDER / f"report{suffix}.png")
 
 
-def sat(folder: Path) -> Path:
-    """A run of the demo."""
+def run_demo(folder: Path) -> Path:
+    """Run the demo and return its folder."""
     command = [sys.executable, "-m", "keju", "eval", "-c", str(ROOT / "examples" / "demo.yaml")]
     subprocess.run([*command, "--work-dir", str(folder), "--run-id", "demo"], check=True)
     return folder / "demo"
 
 
 def in_terminal(command: Sequence[str], folder: Path) -> str:
-    """What a command writes to a terminal with colours."""
+    """Return what a command writes to a terminal with colours."""
     process, screen = pty.fork()
     if process == 0:  # the child, whose terminal is the other end
         os.chdir(folder)
