@@ -325,7 +325,9 @@ def test_labels_that_are_hardly_likely_are_told(keju: Keju, tmp_path: Path) -> N
     assert {finding["cause"] for finding in exam["findings"]} == {"outside_labels"}
 
 
-@pytest.mark.parametrize(("language", "page"), [("en", "why-low.md"), ("zh", "why-low.zh-CN.md")])
+@pytest.mark.parametrize(
+    ("language", "page"), [("en", "reference-causes.md"), ("zh", "reference-causes.zh-CN.md")]
+)
 def test_every_cause_is_documented_by_its_name_and_its_code(language: Language, page: str) -> None:
     text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
     names = {code: labels(language)[f"cause.{code}"] for code in CODES}

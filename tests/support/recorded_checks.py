@@ -72,10 +72,10 @@ def _facts(entry: dict[str, Any], language: str) -> Iterator[str]:
     """What must be in the report about one benchmark of the results."""
     metric = entry["metrics"][entry["headline"]]
     yield f"{entry['protocol']}@{entry['protocol_version']}"
-    yield f"{100 * metric['value']:.2f} %"
+    yield f"{100 * metric['value']:.1f} %"
     if metric.get("ci95"):
         low, high = (100 * max(0.0, min(1.0, bound)) for bound in metric["ci95"])
-        yield f"{low:.2f}–{high:.2f}"
+        yield f"{low:.1f}–{high:.1f}"
     if language == "en":
         for outcome, count in entry["outcomes"].items():
             if count:

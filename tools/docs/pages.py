@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.docs import commands, names, navigation, results, settings
+from tools.docs import causes, commands, names, navigation, results, settings
 from tools.docs.markdown import LANGUAGES, SUFFIXES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -13,6 +13,7 @@ MAKERS = {
     "reference-configuration": settings.page,
     "reference-results": results.page,
     "reference-python": names.page,
+    causes.NAME: causes.page,
 }
 
 

@@ -1,6 +1,6 @@
 """Attempts of code to get out, to do harm and to stay; each is one cell and has one result.
 
-``docs/security.md`` holds the result of each, and the tests compare what happens with it.
+``docs/reference-sandbox.md`` holds the result of each, and the tests compare what happens with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from keju.solvers.sandbox.supervisor_process import read_processes
 
 SECRET = "host-secret-71c9"
 NOT_TRIED = "not tried"
-DOCUMENT = Path(__file__).parents[3] / "docs" / "security.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference-sandbox.md"
 
 # What the cells say of themselves: one line ``-> not there``.
 PRELUDE = """
@@ -217,7 +217,7 @@ def processes_of(users: list[int | None]) -> list[int]:
 
 
 def documented(backend: str) -> dict[str, str]:
-    """The results that docs/security.md tells for a backend, except for what was not tried."""
+    """The results that docs/reference-sandbox.md gives for a backend, except for what was not tried."""
     rows = [line.strip("| ").split(" | ") for line in DOCUMENT.read_text("utf-8").splitlines()]
     (head,) = [row for row in rows if row[:2] == ["group", "tried by code in a cell"]]
     column = head.index(backend)
