@@ -350,7 +350,9 @@ class RayExecutor(Channel):
         if self.stop_reason is not None:
             return "stopping"
         pauses = Counter(
-            worker.last_report.pause for worker in self._workers.values() if worker.last_report.pause
+            worker.last_report.pause
+            for worker in self._workers.values()
+            if worker.last_report.pause
         )
         return pauses.most_common(1)[0][0] if pauses else None
 
