@@ -279,7 +279,7 @@ def test_the_driver_says_in_its_own_language_what_actors_wait_for(
         Worker(0, cast("ActorHandle", None)),
     )
     worker.opened, worker.last_report = ActorReady(), decode_report(data)
-    executor._hands[0] = worker
+    executor._workers[0] = worker
     monkeypatch.setattr(messages, "_language", "zh")
     assert executor.waiting_for == "1 个 actor 中的 1 个：速率限制"
     monkeypatch.setattr(messages, "_language", "en")

@@ -280,7 +280,7 @@ _UNIT_POWER = re.compile(r"\b(?:square|sq|cubic|cu|per)\b|\^?\d|[/.^{}]")
 
 
 def _unit_of(node: Node) -> str:
-    """Return the name of a unit that Keju knows; empty for rhs_parts."""
+    """Return the name of a unit that Keju knows; empty for other units."""
     if node.kind == "percent":
         return "percent"
     if node.kind == "degrees":
@@ -306,7 +306,7 @@ def _digits_of(node: Node) -> str:
 
 
 def _is_same_constant(lhs: Node, rhs: Node) -> bool:
-    """Compare infinities, the empty set and the real numbers; π is a value like rhs_parts."""
+    """Compare infinities, the empty set and the real numbers; π is a value like any other."""
     if "pi" in (lhs.value, rhs.value):
         return is_same_value(lhs, rhs)
     return lhs == rhs
@@ -324,7 +324,7 @@ _COMPARISONS: Sequence[tuple[frozenset[str], Callable[[Node, Node], bool]]] = (
     (frozenset({"based"}), _is_same_based),
     (frozenset({"constant"}), _is_same_constant),
 )
-"""The comparisons of kinds, in this order; all rhs_parts compare values."""
+"""The comparisons of kinds, in this order; all other kinds compare values."""
 
 
 # --- values ------------------------------------------------------------------------------------

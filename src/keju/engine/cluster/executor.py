@@ -99,7 +99,7 @@ class RayExecutor(Channel):
         self.samplings: list[Sampling] = []
         """The samplings of the run. Blocks refer to them by number."""
         self._places: list[asyncio.Task[None]] = []
-        self._hands: dict[int, Worker] = {}
+        self._workers: dict[int, Worker] = {}
         self._answer_counts: Counter[int] = Counter()
         self._first_ready: asyncio.Future[None] | None = None
         """Done when the first actor is ready."""
@@ -113,7 +113,7 @@ class RayExecutor(Channel):
         """The number of actors lost so far."""
         self.nodes_used: set[str] = set()
         self.work: Callable[[Worker], Awaitable[None]] | None = None
-        """Lets an actor work until there is nothing more to do. Raises Lost."""
+        """Lets an actor work until there is nothing more to do. Raises ActorLost."""
         self.work_ready = asyncio.Event()
         """Set when there is work."""
         self.on_change: Callable[[], None] = lambda: None
@@ -169,7 +169,7 @@ class RayExecutor(Channel):
         """Keep an actor at work in a place."""
         failures = 0
         while self.stop_reason is None:
-            worker = self._hands[place] = Worker(place, self._nodes.hire(self._need))
+            worker = self._workers[place] = Worker(place, self._nodes.hire(self._need))
             try:
                 problem = await self._start_worker(worker)
             finally:
@@ -211,7 +211,7 @@ class RayExecutor(Channel):
 
     def _remove(self, worker: Worker) -> None:
         worker.handle.release()
-        del self._hands[worker.place]
+        del self._workers[worker.place]
         if worker.node:
             self._last_placed = monotonic()
         self._retries_of_lost += worker.last_report.retries
@@ -259,7 +259,7 @@ class RayExecutor(Channel):
         try:
             while not greeting.done():
                 await asyncio.wait({greeting}, timeout=min(1.0, patience))
-                if any(other_hand.node for other_hand in self._hands.values()):
+                if any(other_worker.node for other_worker in self._workers.values()):
                     self._last_placed = monotonic()
                 elif monotonic() - self._last_placed > patience and not greeting.done():
                     nodes = await self._nodes.resources()
@@ -315,11 +315,11 @@ class RayExecutor(Channel):
 
     def tally(self) -> None:
         """Add up the latest reports of the actors."""
-        reports = [worker.last_report for worker in self._hands.values()]
+        reports = [worker.last_report for worker in self._workers.values()]
         self.in_flight = sum(report.in_flight for report in reports)
         self.retries = self._retries_of_lost + sum(report.retries for report in reports)
         self.concurrency.limit = max(1, sum(report.limit for report in reports))
-        opened = [worker.opened.limit for worker in self._hands.values() if worker.opened]
+        opened = [worker.opened.limit for worker in self._workers.values() if worker.opened]
         self.concurrency.maximum = max(self.concurrency.maximum, sum(opened))
 
     def facts(self) -> dict[str, Any]:
@@ -328,7 +328,7 @@ class RayExecutor(Channel):
 
     def actor_standings(self) -> tuple[ActorStatus, ...]:
         """Return the places, for the display."""
-        nodes = {place: worker.node_id for place, worker in self._hands.items() if worker.opened}
+        nodes = {place: worker.node_id for place, worker in self._workers.items() if worker.opened}
         places = range(self.actors)
         return tuple(
             ActorStatus(nodes.get(place, ""), self._answer_counts[place]) for place in places
@@ -350,14 +350,16 @@ class RayExecutor(Channel):
         if self.stop_reason is not None:
             return "stopping"
         pauses = Counter(
-            worker.last_report.pause for worker in self._hands.values() if worker.last_report.pause
+            worker.last_report.pause
+            for worker in self._workers.values()
+            if worker.last_report.pause
         )
         return pauses.most_common(1)[0][0] if pauses else None
 
     @property
     def oldest(self) -> float:
         """Seconds since the oldest request in flight was sent, from the latest reports."""
-        return max((worker.last_report.oldest for worker in self._hands.values()), default=0.0)
+        return max((worker.last_report.oldest for worker in self._workers.values()), default=0.0)
 
     @property
     def obstacle(self) -> Notice | None:
@@ -366,7 +368,7 @@ class RayExecutor(Channel):
         if self.stop_reason is not None:
             in_flight = self.in_flight
             return Notice("waiting_stopping", {"requests": in_flight}) if in_flight else None
-        reports = [worker.last_report for worker in self._hands.values() if worker.opened]
+        reports = [worker.last_report for worker in self._workers.values() if worker.opened]
         if not reports:
             return Notice("waiting_actor")
         reasons = [
@@ -384,7 +386,7 @@ class RayExecutor(Channel):
         """Send nothing more. Requests in flight finish."""
         is_first_stop = self.stop_reason is None
         super().stop(reason)
-        for worker in self._hands.values() if is_first_stop else ():
+        for worker in self._workers.values() if is_first_stop else ():
             if worker.opened is not None:
                 worker.handle.stop()
         self.on_change()
