@@ -25,6 +25,8 @@ from tests.support.local_model import real_weights
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GSM8K, SUMMARIES = EXAMPLES / "gsm8k.py", EXAMPLES / "summaries.py"
 LONGEST = {GSM8K: 45, SUMMARIES: 50}

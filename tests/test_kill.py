@@ -12,9 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from keju.runs.journal import FILE, Records
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
+
+pytestmark = pytest.mark.slow
 
 IN_FLIGHT = 16
 KILLS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
 
+pytestmark = pytest.mark.slow
+
 
 def answer(asked: EndpointRequest) -> str:
     """A fixed reply to each prompt, right about a quarter of the time."""
@@ -26,9 +28,9 @@ def answer(asked: EndpointRequest) -> str:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answer)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answer)
 
 
 def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:

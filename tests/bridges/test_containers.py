@@ -17,6 +17,8 @@ from tests.solvers.sandbox.attempts import documented, host, try_all
 from tests.solvers.sandbox.rooms import SIZES, kill_with_kernels, opened, run
 from tests.solvers.sandbox.test_kernel import PIXEL
 
+pytestmark = pytest.mark.slow
+
 IMAGE = f"localhost/keju-test:{os.getpid()}"
 FOLDERS = "usr lib lib64 bin etc tmp proc dev sys workspace run/kernel"
 """An image without a program: the host's own are mounted."""

@@ -14,6 +14,8 @@ from tests.bridges.test_tasksets import with_calculator
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "limit", "exam_args"),

@@ -26,6 +26,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
+pytestmark = pytest.mark.slow
+
 NODE = "mcp-node/node_modules/.bin"
 PROGRAMS = {
     "everything": (f"{NODE}/mcp-server-everything", 13),

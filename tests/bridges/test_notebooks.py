@@ -16,7 +16,10 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 from tests.support.tools import calling
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    pytest.mark.slow,
+]
 
 AGENTIC: dict[str, Any] = {"mode": "agentic"}
 

@@ -14,6 +14,8 @@ from tests.bridges.replies import keju_scores, mixed
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 
+pytestmark = pytest.mark.slow
+
 REWARD = "score_by_protocol"
 
 

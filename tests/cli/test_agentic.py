@@ -35,7 +35,7 @@ ROWS = [
 SUM = "import csv\nrows = list(csv.DictReader(open('table.csv')))"
 
 
-pytestmark = pytest.mark.usefixtures("_a_sandbox")
+pytestmark = [pytest.mark.usefixtures("_a_sandbox"), pytest.mark.slow]
 
 
 class Model:

@@ -22,6 +22,8 @@ from keju.runs.journal import FILE
 from keju.types import Request
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 Evaluate = Callable[..., None]
 SUBSETS = (
     "--dataset-args",

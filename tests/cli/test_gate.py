@@ -16,6 +16,8 @@ from tests.runs01.cases import HERE
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["evaluate"]
 
 

@@ -17,6 +17,8 @@ import pytest
 from keju.config.load import load
 from tests.cli.conftest import Keju, keju
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 NAME = "chess-endgames"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from tests.cli.test_until import write_exam
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["sit_exam"]
 
 QUIZ = "custom:quiz"
@@ -31,9 +32,9 @@ def wordy(request: EndpointRequest) -> str:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=wordy)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=wordy)
 
 
 def evaluate(keju: Keju, endpoint: FaultyEndpoint, *flags: str, run: str = "r") -> Ran:

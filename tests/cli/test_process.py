@@ -19,6 +19,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 from tests.test_kill import environment, wait_for_records
 
+pytestmark = pytest.mark.slow
+
 KEJU = (sys.executable, "-m", "keju")
 RUN = ("--work-dir", "runs", "--run-id", "r", "--json", "--quiet")
 SCRIPTED = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *RUN)

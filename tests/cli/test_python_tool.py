@@ -16,7 +16,7 @@ from tests.support.local_model import real_weights
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
-pytestmark = pytest.mark.usefixtures("_a_sandbox")
+pytestmark = [pytest.mark.usefixtures("_a_sandbox"), pytest.mark.slow]
 
 
 def exam(size: int, **settings: Any) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
 from tests.test_kill import environment, wait_for_records
 
+pytestmark = pytest.mark.slow
+
 NUMBER = re.compile(r"case (\d+)")
 SIZES = {"easy": 600, "hard": 200}
 

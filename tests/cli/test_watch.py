@@ -22,6 +22,8 @@ from tests.matrix.conftest import write_plan as write_plan
 from tests.support.endpoint import FaultyEndpoint
 from tests.test_kill import environment
 
+pytestmark = pytest.mark.slow
+
 
 def start(*argv: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(

@@ -17,6 +17,8 @@ from keju.runs.run import make_run_id
 from tests.cli.conftest import Keju
 from tests.messages.test_chinese import HALF_WIDTH, PROGRAM
 
+pytestmark = pytest.mark.slow
+
 DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--limit", "2")
 
 

@@ -17,6 +17,8 @@ from keju.models.hf.replica import DeviceReplica
 from tests.hf.test_writing import alone, written
 from tests.hf.tiny import Tiny, ask_all, build_tokenizer, label_requests, model, text_requests
 
+pytestmark = pytest.mark.slow
+
 ROPE = {
     "hidden_size": 48,
     "intermediate_size": 64,

@@ -20,6 +20,8 @@ from keju.models.hf.replica import DeviceReplica
 from keju.types import Prefix, Prompt, Reply, Request, Sampling
 from tests.hf.tiny import TEXT, Tiny, ask_all, model, text_requests
 
+pytestmark = pytest.mark.slow
+
 
 def alone(tiny: Tiny, request: Request, limit: int) -> list[int]:
     """Greedy tokens by transformers' own loop, for one prompt."""

@@ -18,6 +18,8 @@ from tests.matrix.conftest import SIZE, Asking, WritePlan
 from tests.support.endpoint import FaultyEndpoint
 from tests.test_kill import environment
 
+pytestmark = pytest.mark.slow
+
 
 def lines(folder: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in folder.glob(f"runs/*/{FILE}"))

@@ -14,6 +14,8 @@ from keju.errors import DataError
 from keju.models import weights
 from keju.models.weights import PackagedWeights
 
+pytestmark = pytest.mark.slow
+
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 TOY = PackagedWeights(
     name="toy",

@@ -16,6 +16,8 @@ from tests.cli.conftest import Keju, keju
 from tests.reporting.test_html import ParsedReport
 from tests.viewer.runs import HOSTILE
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 Evaluate = Callable[..., None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,8 @@ from tests.support.judged import verdict
 from tests.support.replies import EndpointRequest, Plan, draw
 from tests.support.tools import Functions, calling, results_in
 from tests.test_task import FAULTS
+
+pytestmark = pytest.mark.slow
 
 ARMS: list[dict[str, Any]] = [{"name": "baseline"}, {"name": "calc", "tools": ["python"]}]
 
@@ -56,9 +57,9 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Functions:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answers)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answers)
 
 
 def config(endpoint: FaultyEndpoint, folder: Path, **changes: Any) -> TaskConfig:

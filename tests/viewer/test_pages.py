@@ -29,6 +29,8 @@ from tests.reporting.test_html import ParsedReport
 from tests.viewer.conftest import Site
 from tests.viewer.runs import mixed, write
 
+pytestmark = pytest.mark.slow
+
 LOOPBACK = "http://127.0.0.1"
 
 

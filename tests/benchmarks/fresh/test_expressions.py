@@ -18,6 +18,8 @@ from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
 from tests.benchmarks.fresh.test_properties import SEEDS, question_of
 
+pytestmark = pytest.mark.slow
+
 BOOLEAN, ARITHMETIC, DYCK = (
     TASKS[name] for name in ("boolean_expressions", "multistep_arithmetic_two", "dyck_languages")
 )

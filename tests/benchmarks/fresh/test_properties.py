@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from keju.benchmarks.fresh.task import OPTIONS, FreshQuestion, FreshTask, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(0, 2**32)
 DIFFICULTIES = st.floats(0.25, 4)
 

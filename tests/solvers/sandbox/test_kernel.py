@@ -27,6 +27,8 @@ from tests.solvers.sandbox.rooms import (
     run,
 )
 
+pytestmark = pytest.mark.slow
+
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
