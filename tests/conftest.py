@@ -14,8 +14,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from keju.benchmarks import registry
+from keju.solvers import tool_setup
+from tests.support.arms import lookup
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
+from tests.support.tools import Functions
 
 pytest.register_assert_rewrite("tests.support.recorded_checks")
 
@@ -117,3 +120,11 @@ def endpoint(plan: Plan) -> Iterator[FaultyEndpoint]:
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the exam ``open``, whose answers no rule decides."""
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
+
+
+@pytest.fixture
+def arm_functions(monkeypatch: pytest.MonkeyPatch) -> Functions:
+    """The tools of every arm that has any."""
+    functions = Functions({"lookup": lookup})
+    monkeypatch.setattr(tool_setup, "arm_sources", lambda arm, _: [functions] if arm.tools else [])
+    return functions

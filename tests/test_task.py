@@ -17,6 +17,7 @@ from keju.runs.journal import Records
 from keju.task import run_exams
 from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.endpoint_faults import FAULTS
 from tests.support.replies import EndpointRequest, Plan, draw
 
 pytestmark = pytest.mark.slow
@@ -81,9 +82,6 @@ def when_answered(
     thread = threading.Thread(target=wait_and_act, daemon=True)
     thread.start()
     return thread
-
-
-FAULTS = {"429": 0.2, "500": 0.1, "drop": 0.05, "malformed": 0.03, "stall": 0.02, "empty": 0.01}
 
 
 def test_no_fault_of_the_endpoint_changes_a_score(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, RIGHT, candidate_or_verdict
 from tests.support.killed import killed_in
+from tests.support.processes import environment
 from tests.support.replies import EndpointRequest, Plan, draw
-from tests.test_kill import environment
 
 pytestmark = pytest.mark.slow
 

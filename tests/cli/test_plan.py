@@ -13,15 +13,13 @@ import pytest
 import keju as public
 from keju.stats.power import items_needed_exactly, minimal_detectable_effect
 from tests.cli.conftest import Keju, Ran
-from tests.cli.test_compare import LOGS, SUBSETS, Evaluate
-from tests.cli.test_compare import evaluate as sit_exam
-from tests.cli.test_until import write_exam
+from tests.support.compared_runs import LOGS, SUBSETS, Evaluate
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.own_exam import write_exam
 from tests.support.replies import EndpointRequest, Plan, draw
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["sit_exam"]
 
 QUIZ = "custom:quiz"
 
@@ -219,10 +217,12 @@ def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> Non
     assert "protocol letters in place of text" in other_protocol["warnings"][-1]
 
 
-def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: Evaluate) -> None:
+def test_the_data_of_the_pilot_count_where_none_are_named(
+    keju: Keju, evaluate_run: Evaluate
+) -> None:
     """The command that a gate names works as it stands, as do others with this pilot."""
     for name, salt in (("base", "1"), ("other", "2")):
-        sit_exam(name, salt, "--limit", "2", exams=("bbh",))
+        evaluate_run(name, salt, "--limit", "2", exams=("bbh",))
     gated = ("--pilot", "other", "--baseline", "base", "--margin", "0.3")
     planned = keju("plan", "bbh", *gated)
     assert planned.code == 0

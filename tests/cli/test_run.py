@@ -23,34 +23,14 @@ from tests.cli.conftest import Keju, Ran
 from tests.solvers.mcp.conftest import PROGRAM
 from tests.support import anthropic_server
 from tests.support.anthropic_server import AnthropicServer, tool_use
+from tests.support.calculations import NOT_KNOWN, SUBSET, calculates, expression_in
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.mcp_server import compute
+from tests.support.processes import environment
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
-from tests.test_kill import environment
 
-SUBSET = "multistep_arithmetic_two"
 CALCULATOR = {"name": "calc", "command": sys.executable, "args": ["-I", str(PROGRAM)]}
-EXPRESSION = re.compile(r"(\(\(.*\)\)) =")
-NOT_KNOWN = "I cannot say"
-
-
-def expression_in(request: EndpointRequest) -> str:
-    match = EXPRESSION.search(request.text)
-    return match[1] if match else ""
-
-
-def calculates(request: EndpointRequest) -> Any:
-    """Solves arithmetic only with a calculator; alone only where the expression is short."""
-    results, tools = results_in(request), request.body.get("tools", [])
-    names = [t["function"]["name"] for t in tools if "calculate" in t["function"]["name"]]
-    expression = expression_in(request)
-    if not expression:
-        return "OK"
-    if results:
-        value = results[-1]
-        return f"It computes.\n{value}" if re.fullmatch(r"-?\d+", value) else NOT_KNOWN
-    return calling((names[0], {"expression": expression})) if names else NOT_KNOWN
 
 
 @contextmanager

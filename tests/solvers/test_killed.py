@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from keju.runs.journal import FILE, Records
-from tests.solvers.test_arms import ARMS, many_calls
+from tests.support.arms import ARMS, many_calls
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.processes import environment, finish, numbers, wait_for_records
 from tests.support.replies import Plan
-from tests.test_kill import environment, finish, numbers, wait_for_records
 
 pytestmark = pytest.mark.slow
 

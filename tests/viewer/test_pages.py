@@ -25,7 +25,7 @@ from keju.runs.run import Run
 from keju.task import run_exams
 from keju.viewer.app import make_app
 from keju.viewer.run_index import RunIndex
-from tests.reporting.test_html import ParsedReport
+from tests.support.parsed_report import ParsedReport
 from tests.viewer.conftest import Site
 from tests.viewer.runs import mixed, write
 
