@@ -580,9 +580,9 @@ def test_runs_that_are_not_comparable_are_told_the_command_that_shows_all_that_d
     evaluate_run("one", "1", "--limit", "1")
     evaluate_run("two", "1", "--limit", "1", "--seed", "7")
     refusal = keju("gate", "two", "--baseline", "one", "--margin", "0.1").err
-    assert "; keju diff one two shows all that differs" in refusal
+    assert "; keju compare --why one two shows every difference" in refusal
     output = keju("compare", "one", "two").out
-    assert "  keju diff one two  # all that differs between them" in output
+    assert "  keju compare --why one two  # every difference" in output
     assert keju("diff", "one", "two").code == 0
 
 
