@@ -19,7 +19,6 @@ from tests.support.replies import Plan
 pytestmark = pytest.mark.slow
 
 
-
 def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
     keju: Keju, evaluate_run: Evaluate
 ) -> None:
