@@ -1,4 +1,4 @@
-"""The rules of the house: which room may import which, and that no room but its own names an exam."""
+"""Rules of the code: which package may import which, and that only an exam's package names it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LEVELS = (
     ("api",),
     ("cli",),
 )
-"""A room imports rooms of lower levels, and of its own level without a cycle."""
-LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
+"""A package imports packages of lower levels, and of its level without a cycle."""
+LEVEL = {package: number for number, packages in enumerate(LEVELS) for package in packages}
 
 EXAMS = re.compile(
     r"bbh|big[-_ ]?bench|mmlu[-_ ]?pro|c[-_]?eval(?![a-z])|bix[-_ ]?bench|gsm8k", re.IGNORECASE
@@ -45,7 +45,7 @@ EXAMS = re.compile(
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """Every module with its room: ``("config", src/keju/config/load.py)``."""
+    """Every module with its package: ``("config", src/keju/config/load.py)``."""
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         if parts[0] not in ("__init__", "__main__"):
@@ -65,39 +65,43 @@ def imports(path: Path) -> set[str]:
     return {name for name in names if name == "keju" or name.startswith("keju.")}
 
 
-def rooms_of(path: Path) -> set[str]:
-    """The rooms that a file imports from."""
+def packages_of(path: Path) -> set[str]:
+    """The packages that a file imports from."""
     return {name.split(".")[1] for name in imports(path) if name.count(".")} & set(LEVEL)
 
 
 UPWARD: set[tuple[str, str]] = set()
-"""Imports that do not keep the rule yet: (file, room). The list only ever gets shorter."""
+"""Imports that do not keep the rule yet: (file, package). The list only ever gets shorter."""
 
 
-def test_every_room_has_a_level() -> None:
-    assert {room for room, _ in modules()} <= set(LEVEL)
+def test_every_package_has_a_level() -> None:
+    assert {package for package, _ in modules()} <= set(LEVEL)
 
 
-def test_rooms_import_only_what_is_below_them() -> None:
+def test_packages_import_only_lower_packages() -> None:
     wrong = {
         (str(path.relative_to(SOURCE)), other)
-        for room, path in modules()
-        for other in rooms_of(path)
-        if LEVEL[other] > LEVEL[room]
+        for package, path in modules()
+        for other in packages_of(path)
+        if LEVEL[other] > LEVEL[package]
     }
     assert wrong == UPWARD
 
 
-def test_rooms_of_one_level_do_not_import_each_other_in_a_circle() -> None:
-    beside: dict[str, set[str]] = {room: set() for room in LEVEL}
-    for room, path in modules():
-        beside[room] |= {o for o in rooms_of(path) if o != room and LEVEL[o] == LEVEL[room]}
-    for room, others in beside.items():
-        assert not any(room in beside[other] for other in others), f"{room} and {sorted(others)}"
+def test_packages_of_one_level_do_not_import_each_other_in_a_circle() -> None:
+    beside: dict[str, set[str]] = {package: set() for package in LEVEL}
+    for package, path in modules():
+        beside[package] |= {
+            o for o in packages_of(path) if o != package and LEVEL[o] == LEVEL[package]
+        }
+    for package, others in beside.items():
+        assert not any(package in beside[other] for other in others), (
+            f"{package} and {sorted(others)}"
+        )
 
 
-def own_room(path: Path) -> bool:
-    """Whether a file is part of an exam's own room."""
+def in_exam_package(path: Path) -> bool:
+    """Whether a file is part of an exam's own package."""
     parts = path.relative_to(SOURCE).parts
     return parts[0] == "benchmarks" and len(parts) > 2
 
@@ -131,9 +135,11 @@ EVIDENCE = {
 """Their docstrings name the replies and the authors that the rules were made after."""
 
 
-def test_no_room_but_its_own_names_an_exam() -> None:
+def test_only_the_package_of_an_exam_names_it() -> None:
     naming = {
-        str(path.relative_to(SOURCE)) for _, path in modules() if not own_room(path) and named(path)
+        str(path.relative_to(SOURCE))
+        for _, path in modules()
+        if not in_exam_package(path) and named(path)
     }
     assert naming == {REGISTRY} | EVIDENCE
 
