@@ -310,7 +310,7 @@ class Channel(EndpointHealth):
         return self.line.mark_sent(sent)
 
     def _leave_storm(self) -> None:
-        """Raise Moved where another endpoint accepts requests. One request stays as a probe."""
+        """Raise Rerouted where another endpoint accepts requests. One request stays as a probe."""
         if self.rate_limit.is_closed and self.line and self.group.has_unlimited_peer(self):
             raise Rerouted
         self._move_on()
@@ -429,7 +429,7 @@ class Channel(EndpointHealth):
             self.group.lose(self, reason)
 
     def _move_on(self, *, prefer_other: bool = False) -> None:
-        """Raise Moved if another endpoint is better: this one is down, or `prefer_other` is true.
+        """Raise Rerouted if another endpoint is better: this one is down, or `prefer_other` is true.
 
         `prefer_other` is true for a request that has used more than half of its attempts here.
         """

@@ -324,7 +324,7 @@ class ResultEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
             warnings=(notice.text(), *self.warnings),
         )
 
-    def told_of(self, run: str, *, is_file: bool = False, alone: bool = True) -> ResultEntry:
+    def with_run(self, run: str, *, is_file: bool = False, alone: bool = True) -> ResultEntry:
         """Return this entry with the name of its run in the commands that its notices suggest.
 
         A file of predictions is named by its flags, which only ``keju score`` accepts. If the run

@@ -78,7 +78,7 @@ def score_run(
     ]
     name = command_name(run.folder)
     is_only_exam = len(run.manifest.benchmarks) == 1
-    entries = [entry.with_notices(notices).told_of(name, alone=is_only_exam) for entry in entries]
+    entries = [entry.with_notices(notices).with_run(name, alone=is_only_exam) for entry in entries]
     for job, rows in zip(jobs, reread.joint_readings, strict=True):
         entries = _add_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return results_of(
@@ -204,7 +204,7 @@ def score_predictions(
     )
     flags = f"--datasets {dataset} --predictions {shlex.quote(str(predictions))}"
     entries = [
-        entry.told_of(flags, is_file=True)
+        entry.with_run(flags, is_file=True)
         for entry in entries_of(recorded.job, secondary_as_metric=not recorded.several)
     ]
     entries = [

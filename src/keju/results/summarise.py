@@ -88,7 +88,7 @@ def build_results(
     """
     price = file.manifest.price
     entries = [
-        entry.with_notices([*notices, *_solver_notices(job, file)]).told_of(
+        entry.with_notices([*notices, *_solver_notices(job, file)]).with_run(
             command_name(file.home), alone=len(file.manifest.benchmarks) == 1
         )
         for job in jobs
