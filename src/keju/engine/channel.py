@@ -429,7 +429,7 @@ class Channel(EndpointHealth):
             self.group.lose(self, reason)
 
     def _move_on(self, *, prefer_other: bool = False) -> None:
-        """Raise Rerouted if another endpoint is better: this one is down, or `prefer_other` is true.
+        """Raise Rerouted if another endpoint is better: this one is down, or `prefer_other`.
 
         `prefer_other` is true for a request that has used more than half of its attempts here.
         """
