@@ -14,7 +14,11 @@ _ADJUSTED = "it was made from McNemar's mid-p and could be below the exact `p` n
 
 _REPLAYED = "repeated worked examples without their questions were not recognised"
 
+_VERSION = "it is the version that wrote the results"
+_SEVERAL_VERSIONS = "counts one more: a run that two versions have written says so"
+
 CHANGES: tuple[Change, ...] = (
+    Change("*", "/results/version", _VERSION),
     Change("errors", "*/benchmarks/0/n", _GRADED),
     Change("errors", "*/benchmarks/0/subsets/*/n", _GRADED),
     Change("imported", "/results/benchmarks/2/signs/replayed_examples", _REPLAYED),
@@ -23,6 +27,7 @@ CHANGES: tuple[Change, ...] = (
     Change("limits", "*/benchmarks/1/warnings/0", _CAUSE),
     Change("notebook", "*/benchmarks/0/*ci95/?", _UNEQUAL),
     Change("notebook", "*/benchmarks/0/metrics/*/n_eff", _UNEQUAL),
+    Change("matrix", "/results/cells/*/warnings", _SEVERAL_VERSIONS),
     Change("*large*", "/results/comparisons/*/subsets/*/p_adjusted", _ADJUSTED),
 )
 

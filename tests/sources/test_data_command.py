@@ -143,6 +143,9 @@ def test_verify_all_real_data(
         "ifeval": 541,
         "humaneval": 164,
         "mbpp_plus": 399,
+        "cmmlu": 11917,
+        "bbeh": 4520,
+        "bbeh_mini": 460,
     }
 
     copy = shutil.copytree(data_dir / "ceval", tmp_path / "ceval")

@@ -15,7 +15,7 @@ import pytest
 
 from keju.errors import DataError, MissingExtra
 from keju.sources.folder import DataFolder, NoFolder, count_missing_parts, stem_of
-from tests.sources.layouts import LAYOUTS
+from tests.sources.layouts import LAYOUTS, open_published
 
 ROWS: list[dict[str, Any]] = [
     {"id": 0, "question": 'Ein "Satz",\r\nzwei Zeilen', "options": ["x", " y"]},
@@ -204,7 +204,7 @@ def test_a_folder_that_is_not_there_needs_no_files_but_gives_none() -> None:
 @pytest.mark.parametrize("benchmark", list(LAYOUTS))
 def test_the_real_data_is_complete(data_dir: Path, benchmark: str) -> None:
     layout = LAYOUTS[benchmark]
-    folder = DataFolder(data_dir / benchmark, layout)
+    folder = open_published(data_dir, benchmark)
     counts = {table: sum(1 for _ in folder.rows(table)) for table in layout.tables}
     assert counts == layout.rows
     assert folder.notes == []

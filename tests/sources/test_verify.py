@@ -12,7 +12,7 @@ from keju.sources.folder import DataFolder
 from keju.sources.pull import pull
 from keju.sources.verify import FileVerification, Verification, verify
 from tests.sources.hub import LoopbackHub
-from tests.sources.layouts import LAYOUTS
+from tests.sources.layouts import LAYOUTS, open_published
 
 
 def verified(path: Path, benchmark: str) -> Verification:
@@ -25,7 +25,7 @@ def by_name(result: Verification) -> dict[str, FileVerification]:
 
 @pytest.mark.parametrize("benchmark", list(LAYOUTS))
 def test_the_official_files_are_sound(data_dir: Path, benchmark: str) -> None:
-    result = verified(data_dir / benchmark, benchmark)
+    result = verify(benchmark, open_published(data_dir, benchmark))
     assert result.sound, result.summary.text()
     hashed = {item.name for item in result.items if item.sha256 == "known"}
     unhashed = {"mmlu_pro": {"test", "validation"}, "bixbench": {"v1.0"}}.get(benchmark, set())

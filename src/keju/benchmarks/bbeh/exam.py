@@ -32,6 +32,8 @@ TASKS = (
 )  # fmt: skip
 ROWS = dict.fromkeys(TASKS, 200) | {"disambiguation_qa": 120}
 MINI_ROWS = 460
+TABLES = {task: f"benchmark_tasks/bbeh_{task}/task" for task in TASKS}
+MINI_TABLE = "mini/data"
 HARMONIC_TITLE = "harmonic mean over tasks, one point added to each"
 ADDED = 0.01
 """Added to the accuracy of each task before the harmonic mean, as published: one point."""
@@ -62,28 +64,24 @@ class BBEHExam(Exam):
         }
 
 
-def read_examples(setup: Setup, name: str) -> Iterator[tuple[str, str]]:
-    """Yield question and target of each row of a file, plain or gzipped."""
-    plain_names = (name, name.rpartition("/")[2])
-    file = setup.folder.first_of(n + suffix for n in plain_names for suffix in ("", ".gz"))
-    if file is None:
-        raise DataError("bbeh.missing", name=name, path=setup.folder.path)
-    for number, row in enumerate(setup.folder.json(file)["examples"], 1):
+def read_examples(setup: Setup, table: str) -> Iterator[tuple[str, str]]:
+    """Yield question and target of each row of a table."""
+    for number, row in enumerate(setup.folder.rows(table), 1):
         if not isinstance(row.get("input"), str) or not isinstance(row.get("target"), str):
-            raise DataError("bbeh.row", where=f"{file}, row {number}")
+            raise DataError("bbeh.row", where=f"{setup.folder.name_of(table)}, row {number}")
         yield row["input"], row["target"]
 
 
 def make_questions(setup: Setup) -> Iterator[Question]:
     """Yield the questions of the selected tasks."""
     for task in setup.subsets:
-        for text, target in read_examples(setup, f"benchmark_tasks/bbeh_{task}/task.json"):
+        for text, target in read_examples(setup, TABLES[task]):
             yield Question(text, target, subset=task)
 
 
 def make_mini_questions(setup: Setup) -> Iterator[Question]:
     """Yield the questions of the mini set, which names no tasks."""
-    for text, target in read_examples(setup, "mini/data.json"):
+    for text, target in read_examples(setup, MINI_TABLE):
         yield Question(text, target)
 
 
@@ -146,8 +144,9 @@ BBEH = Benchmark(
     about=messages.text_of("about_exam_bbeh", {}),
     aliases=("bigbench-extra-hard", "big_bench_extra_hard"),
     layout=Layout(
-        texts=tuple(f"benchmark_tasks/bbeh_{task}/task.json" for task in TASKS),
-        stems=(),
+        tables=tuple(TABLES.values()),
+        stems=("{table}",),
+        rows={TABLES[task]: ROWS[task] for task in TASKS},
         hubs=HUBS,
         checksums=CHECKSUMS,
     ),
@@ -168,7 +167,12 @@ BBEH_MINI = Benchmark(
     about=messages.text_of("about_exam_bbeh_mini", {}),
     aliases=("bbeh-mini",),
     layout=Layout(
-        texts=("mini/data.json",), stems=(), folders=("bbeh",), hubs=HUBS, checksums=CHECKSUMS
+        tables=(MINI_TABLE,),
+        stems=("{table}", "data"),
+        rows={MINI_TABLE: MINI_ROWS},
+        folders=("bbeh",),
+        hubs=HUBS,
+        checksums=CHECKSUMS,
     ),
     rows={"all": MINI_ROWS},
     questions=make_mini_questions,
