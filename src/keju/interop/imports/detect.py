@@ -9,6 +9,7 @@ from typing import NamedTuple
 from keju.errors import DataError, UsageError
 from keju.interop.imports import evalscope, inspect_log, lm_eval, opencompass, verifiers_log
 from keju.interop.imports.log import LogSource, ModelLog
+from keju.interop.logs import eee
 
 
 class LogFormat(NamedTuple):
@@ -20,8 +21,16 @@ class LogFormat(NamedTuple):
 
 TOOLS: dict[str, LogFormat] = {
     module.TOOL: LogFormat(module.find, module.read)
-    for module in (evalscope, lm_eval, inspect_log, opencompass, verifiers_log)
+    for module in (evalscope, lm_eval, inspect_log, opencompass, verifiers_log, eee)
 }
+
+
+class FoundLog(NamedTuple):
+    """The files of a log, and the tool that wrote it."""
+
+    source: LogSource
+    tool: str
+    names: Sequence[str]
 
 
 def is_log(path: Path) -> bool:
@@ -30,8 +39,8 @@ def is_log(path: Path) -> bool:
     return any(tool.find(source) for tool in TOOLS.values())
 
 
-def read_log(path: Path, tool: str | None = None) -> ModelLog:
-    """Read the log at `path`; UsageError if no tool, or more than one, could have written it."""
+def find_log(path: Path, tool: str | None = None) -> FoundLog:
+    """Find the log at `path`; UsageError if no tool, or more than one, could have written it."""
     source = LogSource(path)
     names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
     tools = [name for name, files in names.items() if files]
@@ -41,10 +50,16 @@ def read_log(path: Path, tool: str | None = None) -> ModelLog:
         raise UsageError("import_no_log", path=path, tools=[*TOOLS])
     if len(tools) > 1:
         raise UsageError("import_several_tools", path=path, tools=[*tools])
+    return FoundLog(source, tools[0], names[tools[0]])
+
+
+def read_log(found: FoundLog) -> ModelLog:
+    """Read a log. Raise UsageError if it has no rows."""
+    path = found.source.path
     try:
-        log = TOOLS[tools[0]].read(source, names[tools[0]])
+        log = TOOLS[found.tool].read(found.source, found.names)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        values = {"tool": tools[0], "kind": type(error).__name__, "problem": str(error)}
+        values = {"tool": found.tool, "kind": type(error).__name__, "problem": str(error)}
         raise DataError("import_strange_log", path=path, **values) from None
     if not any(part.rows for part in log.parts):
         raise UsageError("import_no_rows", path=path, tool=log.tool)
