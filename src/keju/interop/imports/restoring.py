@@ -27,11 +27,12 @@ from keju.interop.imports.log import LogPart, LogRow, LogRows
 from keju.interop.imports.options import COMPARISON, ImportOptions, ImportResult
 from keju.interop.logs import eee, inspect_files, lm_eval_files
 from keju.interop.logs.restored import RestoredAnswer, RestoredLog
+from keju.judges import make_judge_stage
 from keju.reporting.html import write_outputs
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import MANIFEST, Manifest
-from keju.runs.run import Run, make_run_folder
+from keju.runs.run import Run, make_run_folder, write_grades
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import describe_exams, make_scores
 from keju.scores.parallel import map_on_all_cores
@@ -85,6 +86,7 @@ def restore_run(
     manifest = _read_manifest(found, logs)
     config = _make_config(manifest, options)
     jobs = make_scores(config)
+    stage = make_judge_stage(config, jobs)
     target = make_run_folder(config)
     if not target.is_new and any(target.path.iterdir()):
         raise UsageError("import_run_exists", path=target.path)
@@ -92,6 +94,9 @@ def restore_run(
         with atomic_folder(target.path) as folder:
             exams = _write_journals(folder, logs, jobs)
             _write_manifest(folder, manifest, config, jobs, found)
+            if stage is not None:
+                stage.grade(folder, None)
+                write_grades(folder, stage.grades)
             results = score_run(Run(folder), data_dir=options.data_dir)
             requests = ExamRequests(jobs)
             write_outputs(Run(folder), results, requests, config.language, report=report)
@@ -177,9 +182,9 @@ def _write_journals(
                     exam.comparison.add(reply)
             exams.append(exam)
     if verdicts:
+        sorted_verdicts: list[Record] = sorted(verdicts.values(), key=lambda verdict: verdict.at)
         with Journal(folder, VERDICTS) as verdict_journal:
-            stored_verdicts = list(verdicts.values())
-            verdict_journal.append(sorted(stored_verdicts, key=lambda verdict: verdict.at))
+            verdict_journal.append(sorted_verdicts)
     if not any(len(exam.rows) for exam in exams):
         row = next((row for exam in exams for row in exam.unmatched), None)
         if row is None:
@@ -238,6 +243,7 @@ def _grade(
             epoch=record.epoch,
         )
         exam.rows.append(row)
+        job.enter(find(answer) * job.epochs + record.epoch, record, record.order)
         sample = restore_order(job.exam.samples[find(answer)], record.order)
         yield ImportedReply(row, sample, record)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -30,6 +31,7 @@ from keju.interop.logs.run_logs import (
     explain_reading,
     known_metrics,
 )
+from keju.results.schema import ACCURACY
 from keju.types import UNSCORED, Reading, Usage
 
 SUMMARIES, START = "summaries.json", "_journal/start.json"
@@ -43,6 +45,7 @@ STOP_REASONS = {
 """Inspect's words for finish reasons; others are ``unknown``."""
 CALL_ERRORS = {"timeout": "timeout", "bad_arguments": "parsing"}
 """Inspect's words for calls that did not end well; others are ``unknown``."""
+ID_LENGTH = 22
 LONGEST_SUMMARY = 1000
 """The characters of a question in the list of an archive."""
 _encode = msgspec.json.Encoder(order=None).encode
@@ -59,12 +62,26 @@ def write_logs(logs: RunLogs, target: Path) -> tuple[list[Path], int]:
         raise UsageError("log_several", run=logs.run.id, logs=len(logs), folder=folder)
     paths, answer_count = [], 0
     for log in logs:
-        path = target if is_file else target / f"{make_file_name(f'{log.run}_{log.title}')}.json"
+        path = target if is_file else target / _file_name(log)
         with whole_file(path) as stream:
             write = _write_archive if path.suffix == ARCHIVE else _write_document
             answer_count += write(log, stream)
         paths.append(path)
     return paths, answer_count
+
+
+def _file_name(log: RunLog) -> str:
+    """Return a name that Inspect lists: ``2026-01-01T12-00-00+00-00_demo_7f3a….json``."""
+    task = make_file_name(log.title.replace("_", "-").replace("/", "-"))
+    created = log.manifest.created.replace(":", "-")
+    return f"{created}_{task}_{_ids(log)[1]}.json"
+
+
+def _ids(log: RunLog) -> tuple[str, str]:
+    """Return the ids of the log and of its task."""
+    identity = f"{log.run}\0{log.title}\0{log.manifest.created}\0{log.manifest.model}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()
+    return digest[:ID_LENGTH], digest[ID_LENGTH : 2 * ID_LENGTH]
 
 
 def _write_document(log: RunLog, stream: BinaryIO) -> int:
@@ -96,7 +113,6 @@ def _write_archive(log: RunLog, stream: BinaryIO) -> int:
 def _header(log: RunLog) -> dict[str, Any]:
     """Return the log without its samples."""
     manifest, exam = log.manifest, log.exam
-    finished = manifest.sessions[-1].started if manifest.sessions else manifest.created
     sampling = {
         "temperature": exam.sampling.get("temperature"),
         "top_p": exam.sampling.get("top_p"),
@@ -105,17 +121,17 @@ def _header(log: RunLog) -> dict[str, Any]:
         "seed": exam.sampling.get("seed"),
     }
     config = {key: value for key, value in sampling.items() if value is not None}
-    digest = hashlib.sha256(f"{log.run}\0{log.title}\0{manifest.created}".encode()).hexdigest()
+    log_id, task_id = _ids(log)
     packages = (manifest.environment.get("packages") or {}).items()
     return {
         "version": 2,
         "status": "success" if manifest.complete else "cancelled",
         "eval": {
-            "eval_id": digest[:22],
+            "eval_id": log_id,
             "run_id": log.run,
             "created": manifest.created,
             "task": log.title,
-            "task_id": digest[22:44],
+            "task_id": task_id,
             "task_version": str(exam.protocol.version),
             "task_attribs": {},
             "task_args": exam.settings | {"protocol": exam.protocol.name},
@@ -141,10 +157,19 @@ def _header(log: RunLog) -> dict[str, Any]:
         "results": _results(log),
         "stats": {
             "started_at": manifest.created,
-            "completed_at": finished,
+            "completed_at": _completion_time(log),
             "model_usage": _total_usage(log),
         },
     }
+
+
+def _completion_time(log: RunLog) -> str:
+    """Return when the last session ended, or the start of the run if no session is known."""
+    sessions = log.manifest.sessions
+    if not sessions or not sessions[-1].started:
+        return log.manifest.created
+    started = datetime.fromisoformat(sessions[-1].started)
+    return (started + timedelta(seconds=sessions[-1].seconds)).isoformat()
 
 
 def _results(log: RunLog) -> dict[str, Any]:
@@ -152,13 +177,11 @@ def _results(log: RunLog) -> dict[str, Any]:
     scores = []
     for entry in log.entries:
         graded = sum(n for outcome, n in entry.outcomes.items() if outcome not in UNSCORED)
-        metrics: dict[str, Any] = {
-            name: {"name": name, "value": metric.value, "params": {}}
-            for name, metric in known_metrics(entry).items()
-        }
-        accuracy = entry.metrics.get("accuracy")
-        if accuracy is not None and isinstance(accuracy.se, float):
-            metrics["stderr"] = {"name": "stderr", "value": accuracy.se, "params": {}}
+        metrics: dict[str, Any] = {}
+        for name, metric in known_metrics(entry).items():
+            metrics[name] = {"name": name, "value": metric.value, "params": {}}
+            if name == ACCURACY and isinstance(metric.se, float):
+                metrics["stderr"] = {"name": "stderr", "value": metric.se, "params": {}}
         scores.append(
             {
                 "name": entry.reader,

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from keju.benchmarks.samples import DigestTable, text_digest
 from keju.files import make_file_name, whole_file, write_json
 from keju.interop.imports.lm_eval import SAMPLES_NAME
 from keju.interop.imports.log import LogSource, nested
@@ -166,12 +167,13 @@ def _generation(log: RunLog) -> dict[str, Any]:
 def _write_samples(log: RunLog, path: Path) -> tuple[int, str]:
     """Write a line for each question and reader; return the number of answers and a hash."""
     count, hashes = 0, hashlib.sha256()
+    ids = (text_digest(sample.id) for sample in log.job.exam.samples)
+    numbers = DigestTable(ids, size=len(log.job.exam.samples))
     with whole_file(path) as stream:
-        by_question = groupby(log.answers, key=lambda answer: answer.record.id)
-        for number, (_, members) in enumerate(by_question):
+        for sample_id, members in groupby(log.answers, key=lambda answer: answer.record.id):
             answers = list(members)
             count += len(answers)
-            for row in _rows(log, number, answers):
+            for row in _rows(log, numbers.find(text_digest(sample_id)), answers):
                 hashes.update((row["doc_hash"] + row["prompt_hash"] + row["target_hash"]).encode())
                 stream.write(msgspec.json.encode(row) + b"\n")
     return count, hashes.hexdigest()

@@ -16,7 +16,7 @@ from keju.benchmarks import registry
 from keju.errors import UsageError
 from keju.interop.logs.packing import PackedAnswer, RunMark, public_manifest
 from keju.results.samples import exported_answers
-from keju.results.schema import ACCURACY, Metric, ResultEntry, Results
+from keju.results.schema import ACCURACY, BEST, WORST, Metric, ResultEntry, Results
 from keju.results.score import current_results, score_run
 from keju.runs.journal import VERDICTS, Records
 from keju.runs.manifest import Manifest, StoredExam
@@ -25,6 +25,8 @@ from keju.scores.exam_scores import ExamScores
 from keju.scores.stored_replies import ExamRequests, load_requests
 from keju.types import Message, Outcome, Reading, Record, Sample, Turn
 
+CHANCE = "chance"
+"""The metric of an exam that guessing would reach."""
 OUTCOME_TEXTS: Mapping[Outcome, str] = {
     "unparsed": "No answer was read from the reply.",
     "truncated": "The reply was cut off before an answer.",
@@ -294,8 +296,12 @@ def headline_metric(entry: ResultEntry) -> tuple[str, Metric] | None:
 
 
 def known_metrics(entry: ResultEntry) -> dict[str, Metric]:
-    """Return the metrics that have a value."""
-    return {name: metric for name, metric in entry.metrics.items() if metric.value is not None}
+    """Return the metrics of the model that have a value. Chance is a fact about the exam."""
+    return {
+        name: metric
+        for name, metric in entry.metrics.items()
+        if metric.value is not None and name not in (CHANCE, WORST, BEST)
+    }
 
 
 def explain_reading(reading: Reading) -> str:
