@@ -41,7 +41,8 @@ def import_(
     the same run again.
     """
     from keju.config.load import data_folder, runs_folder
-    from keju.interop.imports.building import ImportOptions, import_log
+    from keju.interop.imports.building import import_log
+    from keju.interop.imports.options import ImportOptions
     from keju.results.schema import to_document
 
     wishes = ImportOptions(

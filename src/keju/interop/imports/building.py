@@ -28,7 +28,8 @@ from keju.interop.imports.detect import find_log, read_log
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.log import LogPart, LogRow, LogRows, ModelLog
 from keju.interop.imports.matching import QuestionMatcher, normalize_subset
-from keju.interop.imports.options import COMPARISON, ImportOptions, ImportResult
+from keju.interop.imports.options import COMPARISON, ImportResult
+from keju.interop.imports.options import ImportOptions as ImportOptions
 from keju.interop.imports.restoring import read_own_logs, restore_run
 from keju.reporting.html import write_outputs
 from keju.results.summarise import build_results
@@ -80,10 +81,10 @@ def import_log(path: Path, wishes: ImportOptions, *, report: bool = True) -> Imp
 
     A log that Keju wrote becomes the same run again.
     """
-    found = find_log(path, wishes.tool)
-    if own_logs := read_own_logs(found, wishes):
-        return restore_run(found, own_logs, wishes, report=report)
-    log = read_log(found)
+    log_files = find_log(path, wishes.tool)
+    if own_logs := read_own_logs(log_files, wishes):
+        return restore_run(log_files, own_logs, wishes, report=report)
+    log = read_log(log_files)
     parts, unknown_rows = _group_parts(log, wishes.dataset)
     exams = [_match(part, wishes) for part in parts]
     if not any(matched_part.matched for matched_part in exams):

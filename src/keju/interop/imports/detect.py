@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,14 +54,21 @@ def find_log(path: Path, tool: str | None = None) -> FoundLog:
     return FoundLog(source, tools[0], names[tools[0]])
 
 
-def read_log(found: FoundLog) -> ModelLog:
-    """Read a log. Raise UsageError if it has no rows."""
-    path = found.source.path
+@contextmanager
+def structure_errors(log_files: FoundLog) -> Iterator[None]:
+    """Turn errors about a log with an unexpected structure into a DataError with its place."""
     try:
-        log = TOOLS[found.tool].read(found.source, found.names)
+        yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        values = {"tool": found.tool, "kind": type(error).__name__, "problem": str(error)}
-        raise DataError("import_strange_log", path=path, **values) from None
+        values = {"tool": log_files.tool, "kind": type(error).__name__, "problem": str(error)}
+        raise DataError("import_strange_log", path=log_files.source.path, **values) from None
+
+
+def read_log(log_files: FoundLog) -> ModelLog:
+    """Read a log. Raise UsageError if it has no rows."""
+    path = log_files.source.path
+    with structure_errors(log_files):
+        log = TOOLS[log_files.tool].read(log_files.source, log_files.names)
     if not any(part.rows for part in log.parts):
         raise UsageError("import_no_rows", path=path, tool=log.tool)
     return log

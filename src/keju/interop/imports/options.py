@@ -1,4 +1,4 @@
-"""What the user asks of an import, and what comes of it."""
+"""The options of an import, and its result."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from keju.config.load import load_run_config
 from keju.errors import DataError, Notice, UsageError
 from keju.files import atomic_folder, explain_shape, write_json
 from keju.interop.imports.comparing import ImportedReply, VerdictComparison
-from keju.interop.imports.detect import FoundLog
+from keju.interop.imports.detect import FoundLog, structure_errors
 from keju.interop.imports.log import LogPart, LogRow, LogRows
 from keju.interop.imports.options import COMPARISON, ImportOptions, ImportResult
 from keju.interop.logs import eee, inspect_files, lm_eval_files
@@ -61,29 +61,30 @@ class _RestoredExam:
     unmatched: list[dict[str, str]] = field(default_factory=list)
 
 
-def read_own_logs(found: FoundLog, options: ImportOptions) -> list[RestoredLog]:
+def read_own_logs(log_files: FoundLog, options: ImportOptions) -> list[RestoredLog]:
     """Return the logs that Keju wrote, of one exam if an option names it.
 
     Raise UsageError for a protocol, because the log says how its questions were asked.
     """
-    reader, dataset = READERS.get(found.tool), options.dataset
-    logs = list(reader(found.source, found.names)) if reader is not None else []
+    reader, dataset = READERS.get(log_files.tool), options.dataset
+    with structure_errors(log_files):
+        logs = list(reader(log_files.source, log_files.names)) if reader is not None else []
     if logs and options.protocol:
-        raise UsageError("log_protocol", path=found.source.path)
+        raise UsageError("log_protocol", path=log_files.source.path)
     if not dataset or not logs:
         return logs
     chosen = [log for log in logs if log.mark.exam in (dataset, registry.get(dataset).name)]
     if not chosen:
         exams = sorted({log.mark.exam for log in logs})
-        raise UsageError("log_other_exam", path=found.source.path, exam=dataset, exams=exams)
+        raise UsageError("log_other_exam", path=log_files.source.path, exam=dataset, exams=exams)
     return chosen
 
 
 def restore_run(
-    found: FoundLog, logs: Sequence[RestoredLog], options: ImportOptions, *, report: bool
+    log_files: FoundLog, logs: Sequence[RestoredLog], options: ImportOptions, *, report: bool
 ) -> ImportResult:
     """Write the answers of the logs as a run."""
-    manifest = _read_manifest(found, logs)
+    manifest = _read_manifest(log_files, logs)
     config = _make_config(manifest, options)
     jobs = make_scores(config)
     stage = make_judge_stage(config, jobs)
@@ -93,14 +94,14 @@ def restore_run(
     try:
         with atomic_folder(target.path) as folder:
             exams = _write_journals(folder, logs, jobs)
-            _write_manifest(folder, manifest, config, jobs, found)
+            _write_manifest(folder, manifest, config, jobs, log_files)
             if stage is not None:
                 stage.grade(folder, None)
                 write_grades(folder, stage.grades)
             results = score_run(Run(folder), data_dir=options.data_dir)
             requests = ExamRequests(jobs)
             write_outputs(Run(folder), results, requests, config.language, report=report)
-            document = _describe(target.path, folder.name, manifest, exams, found)
+            document = _describe(target.path, folder.name, manifest, exams, log_files)
             write_json(folder / COMPARISON, document)
         return ImportResult(target.path, document, results)
     except BaseException:
@@ -108,13 +109,13 @@ def restore_run(
         raise
 
 
-def _read_manifest(found: FoundLog, logs: Sequence[RestoredLog]) -> Manifest:
+def _read_manifest(log_files: FoundLog, logs: Sequence[RestoredLog]) -> Manifest:
     """Return the manifest of the run, reduced to the exams and arms of the logs.
 
     Raise UsageError if the logs are of several runs.
     """
     runs = {(log.mark.manifest.get("run"), log.mark.manifest.get("created")) for log in logs}
-    path = found.source.path
+    path = log_files.source.path
     if len(runs) > 1:
         names = sorted(str(run) for run, _ in runs)
         raise UsageError("import_several_runs", path=path, name="Keju", runs=names)
@@ -148,7 +149,7 @@ def _exam_of_setting(name: str) -> str:
 
 
 def _make_config(manifest: Manifest, options: ImportOptions) -> TaskConfig:
-    """Return the settings of the new run: those of the old one in another folder."""
+    """Return the settings of the new run, which are the old settings in another folder."""
     settings = dict(manifest.config)
     settings.pop("run_id", None)
     if options.readers:
@@ -249,7 +250,7 @@ def _grade(
 
 
 def _is_judged(stored: Sequence[Reading], today: Sequence[Reading]) -> bool:
-    """Whether the log's score is that of a judge, which a reader alone cannot give."""
+    """Whether a judge gave the log's score, so that a reader cannot give it again."""
     graders = [readings[0].score.grader if readings else "" for readings in (stored, today)]
     return bool(graders[0]) and graders[0] != graders[1]
 
@@ -259,7 +260,7 @@ def _write_manifest(
     manifest: Manifest,
     config: TaskConfig,
     jobs: Sequence[ExamScores],
-    found: FoundLog,
+    log_files: FoundLog,
 ) -> None:
     """Write the manifest of the old run with the new folder and the origin of its replies."""
     settings = dict(manifest.config) | {"run_id": folder.name}
@@ -274,9 +275,9 @@ def _write_manifest(
         for exam in manifest.benchmarks:
             exam.readers = dict(readers[exam.name])
     origin = {
-        "tool": found.tool,
+        "tool": log_files.tool,
         "version": _origin_version(manifest),
-        "files": dict(found.source.hashes),
+        "files": dict(log_files.source.hashes),
     }
     new_manifest = msgspec.structs.replace(
         manifest,
@@ -299,7 +300,7 @@ def _describe(
     run_id: str,
     manifest: Manifest,
     exams: Iterable[_RestoredExam],
-    found: FoundLog,
+    log_files: FoundLog,
 ) -> dict[str, Any]:
     """Return the comparison of the log's scores with Keju's."""
     benchmarks = []
@@ -311,10 +312,10 @@ def _describe(
         "schema": 1,
         "run": run_id,
         "folder": str(folder),
-        "tool": found.tool,
+        "tool": log_files.tool,
         "version": _origin_version(manifest),
         "model": manifest.model,
-        "files": dict(found.source.hashes),
+        "files": dict(log_files.source.hashes),
         "benchmarks": benchmarks,
         "unmatched": [],
     }

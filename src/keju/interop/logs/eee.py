@@ -19,7 +19,7 @@ import msgspec
 
 from keju.errors import DataError, UsageError
 from keju.files import make_file_name, whole_file, write_json
-from keju.interop.imports.log import LogSource, ModelLog, nested
+from keju.interop.imports.log import LogSource, ModelLog, nested, row_errors
 from keju.interop.logs.packing import KEY, PackedAnswer, RunMark, StoredText
 from keju.interop.logs.restored import RestoredAnswer, RestoredLog
 from keju.interop.logs.run_logs import (
@@ -441,23 +441,27 @@ def read_logs(source: LogSource, names: Iterable[str]) -> Iterator[RestoredLog]:
 def _make_reader(
     source: LogSource, name: str, mark: RunMark
 ) -> Callable[[], Iterator[RestoredAnswer]]:
-    reader = next(iter(mark.readers), "")
-
     def read() -> Iterator[RestoredAnswer]:
         for where, row in source.jsonl(name):
-            attribution: Mapping[str, Any] = next(iter(row.get("answer_attribution") or ()), {})
-            text = nested(row, "metadata").get(KEY)
-            if not text or attribution.get("extraction_method") != reader:
-                continue
-            place = source.root / where
-            packed = PackedAnswer.read(_parse(text, place), place)
-            record = packed.unpack(*_texts(row, packed), place)
-            is_graded = not row.get("error")
-            score = nested(row, "evaluation").get("score") if is_graded else None
-            answer = attribution.get("extracted_value") or None
-            yield RestoredAnswer(where, record, packed.verdicts, score, answer)
+            with row_errors(source.root / where):
+                answer = _unpack_row(source.root / where, mark, row)
+            if answer is not None:
+                yield answer
 
     return read
+
+
+def _unpack_row(place: Path, mark: RunMark, row: Mapping[str, Any]) -> RestoredAnswer | None:
+    """Return the answer of a line; None for the lines of further readers."""
+    attribution: Mapping[str, Any] = next(iter(row.get("answer_attribution") or ()), {})
+    text = nested(row, "metadata").get(KEY)
+    if not text or attribution.get("extraction_method") not in mark.readers[:1]:
+        return None
+    packed = PackedAnswer.read(_parse(text, place), place)
+    record = packed.unpack(*_texts(row, packed), place)
+    score = None if row.get("error") else nested(row, "evaluation").get("score")
+    answer = attribution.get("extracted_value") or None
+    return RestoredAnswer(str(place), record, packed.verdicts, score, answer)
 
 
 def _parse(text: str, place: object) -> Any:

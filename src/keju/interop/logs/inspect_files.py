@@ -20,7 +20,7 @@ import msgspec
 from keju.errors import UsageError
 from keju.files import make_file_name, whole_file
 from keju.interop.imports.inspect_log import ARCHIVE, HEADER, SAMPLES, open_log
-from keju.interop.imports.log import LogSource, nested, reasoning_of, text_of
+from keju.interop.imports.log import LogSource, nested, reasoning_of, row_errors, text_of
 from keju.interop.logs.packing import KEY, PackedAnswer, RunMark, StoredText
 from keju.interop.logs.restored import RestoredAnswer, RestoredLog
 from keju.interop.logs.run_logs import (
@@ -195,9 +195,9 @@ def _results(log: RunLog) -> dict[str, Any]:
         )
     counts = [sum(entry.outcomes.values()) for entry in log.entries[:1]]
     errors = sum(entry.outcomes.get("error", 0) for entry in log.entries[:1])
-    whole = len(log.job.exam.samples) * log.job.epochs
+    expected_count = len(log.job.exam.samples) * log.job.epochs
     return {
-        "total_samples": whole,
+        "total_samples": expected_count,
         "completed_samples": sum(counts) - errors,
         "scores": scores,
     }
@@ -357,27 +357,31 @@ def read_logs(source: LogSource, names: Iterable[str]) -> Iterator[RestoredLog]:
         header, samples = open_log(source, name)
         document = nested(header, "eval", "metadata").get(KEY)
         if document:
-            mark = RunMark.read(document, source.root / name)
-            place = f"{source.root / name}"
-            yield RestoredLog(name, mark, _make_reader(place, name, mark, samples))
+            place = source.root / name
+            mark = RunMark.read(document, place)
+            yield RestoredLog(name, mark, _make_reader(place, mark, samples))
 
 
 def _make_reader(
-    place: str, name: str, mark: RunMark, samples: Iterable[Mapping[str, Any]]
+    place: Path, mark: RunMark, samples: Iterable[Mapping[str, Any]]
 ) -> Callable[[], Iterator[RestoredAnswer]]:
     def read() -> Iterator[RestoredAnswer]:
         for sample in samples:
-            where = f"{name}, sample {sample.get('id')}"
-            packed = PackedAnswer.read(nested(sample, "metadata").get(KEY), f"{place}, {where}")
-            choices = nested(sample, "output").get("choices") or [{}]
-            reply = _texts(nested(choices[0], "message"))
-            turns = [_texts(message) for message in (sample.get("messages") or ())[packed.prompt :]]
-            record = packed.unpack(reply, turns, f"{place}, {where}")
-            score = nested(sample, "scores").get(next(iter(mark.readers), "")) or {}
-            value = {"C": 1.0, "I": 0.0}.get(str(score.get("value")), score.get("value"))
-            yield RestoredAnswer(where, record, packed.verdicts, value, score.get("answer"))
+            with row_errors(place):
+                answer = _unpack_sample(f"{place}, sample {sample.get('id')}", mark, sample)
+            yield answer
 
     return read
+
+
+def _unpack_sample(where: str, mark: RunMark, sample: Mapping[str, Any]) -> RestoredAnswer:
+    packed = PackedAnswer.read(nested(sample, "metadata").get(KEY), where)
+    choices = nested(sample, "output").get("choices") or [{}]
+    turns = [_texts(message) for message in (sample.get("messages") or ())[packed.prompt :]]
+    record = packed.unpack(_texts(nested(choices[0], "message")), turns, where)
+    score = nested(sample, "scores").get(next(iter(mark.readers), "")) or {}
+    value = {"C": 1.0, "I": 0.0}.get(str(score.get("value")), score.get("value"))
+    return RestoredAnswer(where, record, packed.verdicts, value, score.get("answer"))
 
 
 def _texts(message: Mapping[str, Any]) -> StoredText:

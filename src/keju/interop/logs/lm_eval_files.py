@@ -1,8 +1,8 @@
 """Logs of lm-evaluation-harness 0.4: ``results_TIME.json`` and ``samples_TASK_TIME.jsonl``.
 
-Each exam is a task and each reader a filter. An arm has a folder of its own, as a model has in
-lm-eval. A line has all repeats of a question: ``resps`` is a list with the text of each, and the
-metric is their mean. An answer without a grade has no value, which is no zero.
+Each exam is a task and each reader a filter. Each arm has a folder, as each model has in lm-eval. A
+line has all repeats of a question: ``resps`` is a list with the text of each, and the metric is
+their mean. An answer without a grade has no value, instead of zero.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.files import make_file_name, whole_file, write_json
 from keju.interop.imports.lm_eval import SAMPLES_NAME
-from keju.interop.imports.log import LogSource, nested
+from keju.interop.imports.log import LogSource, nested, row_errors
 from keju.interop.logs.packing import KEY, PackedAnswer, RunMark, StoredText
 from keju.interop.logs.restored import RestoredAnswer, RestoredLog
 from keju.interop.logs.run_logs import LoggedAnswer, RunLog, RunLogs, known_metrics
@@ -203,9 +203,9 @@ def _rows(log: RunLog, number: int, answers: Sequence[LoggedAnswer]) -> Iterator
         "prompt_hash": _hash(answer.prompt_text),
         "target_hash": _hash(target),
     }
-    packed = {KEY: [one.pack(has_messages=False) for one in answers]}
+    packed = {KEY: [repeat.pack(has_messages=False) for repeat in answers]}
     for place in range(len(answer.record.readings)):
-        readings = [one.record.readings[place] for one in answers]
+        readings = [repeat.record.readings[place] for repeat in answers]
         yield (
             base
             | {
@@ -294,14 +294,15 @@ def _make_reader(
     def read() -> Iterator[RestoredAnswer]:
         for where, row in source.jsonl(name):
             if row.get("filter") == reader:
-                yield from _unpack_row(source, where, row)
+                with row_errors(source.root / where):
+                    answers = list(_unpack_row(source.root / where, row))
+                yield from answers
 
     return read
 
 
-def _unpack_row(source: LogSource, where: str, row: Mapping[str, Any]) -> Iterator[RestoredAnswer]:
-    """Yield the repeats of a line. Its score and answer are those of a single repeat only."""
-    place = source.root / where
+def _unpack_row(place: Path, row: Mapping[str, Any]) -> Iterator[RestoredAnswer]:
+    """Yield the repeats of a line. Score and answer are known only if there is a single repeat."""
     replies = row.get("resps") or [[]]
     packed_answers = row.get(KEY) or []
     is_single = len(packed_answers) == 1
@@ -314,7 +315,7 @@ def _unpack_row(source: LogSource, where: str, row: Mapping[str, Any]) -> Iterat
         record = packed.unpack(StoredText(text), [], place)
         has_answer = is_single and isinstance(filtered, str) and filtered != "[invalid]"
         yield RestoredAnswer(
-            where,
+            str(place),
             record,
             packed.verdicts,
             row.get(metric) if is_single else None,

@@ -1,4 +1,4 @@
-"""What Keju adds to a log so that ``keju import`` makes the same run of it.
+"""Keju's additions to a log, from which ``keju import`` makes the same run.
 
 A log has one `RunMark`, which describes the run, and each answer is a `PackedAnswer`. Texts that
 the format itself stores are left out of the packed answer and put back when the log is read.
@@ -61,13 +61,13 @@ class PackedAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One answer of a log, as Keju packed it."""
 
     record: dict[str, Any]
-    """A record without the texts that the log has in a place of its own."""
+    """A record without the texts that are elsewhere in the log."""
     prompt: int = 0
     """The number of messages before the reply."""
     text: str = ""
-    """The text of a reply, if the log has no other place for it, as for that of an episode."""
+    """The text of a reply, if the log does not have it elsewhere, as for an episode."""
     reasoning: str = ""
-    """The reasoning of a reply, if the log has no other place for it."""
+    """The reasoning of a reply, if the log does not have it elsewhere."""
     verdicts: list[Record] = []
     """The replies of judges about this question."""
 
@@ -100,7 +100,7 @@ class PackedAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     def unpack(self, reply: StoredText, turns: Sequence[StoredText], place: object) -> Record:
         """Return the record with the texts of the log.
 
-        Without `turns` the packed record has those of its episode. Raise DataError if it is
+        Without `turns` the packed record has the texts of its episode. Raise DataError if it is
         damaged.
         """
         document = deepcopy(self.record)

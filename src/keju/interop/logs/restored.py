@@ -18,7 +18,7 @@ class RestoredAnswer(NamedTuple):
     score: float | None
     """The score by the headline's reader; None if the answer has no grade."""
     answer: str | None
-    """What that reader extracted."""
+    """The answer that this reader extracted."""
 
 
 class RestoredLog(NamedTuple):

@@ -35,7 +35,7 @@ OUTCOME_TEXTS: Mapping[Outcome, str] = {
     "unlabelled": "The question has no published answer.",
     "error": "No usable reply came.",
 }
-"""What outcomes other than right and wrong mean, for readers of a log."""
+"""The meaning of outcomes other than right and wrong, for readers of a log."""
 
 
 class LoggedMessage(NamedTuple):
@@ -75,7 +75,7 @@ class LoggedAnswer(NamedTuple):
 
     @property
     def error(self) -> str:
-        """Why there is no usable reply, in words; empty if there is one."""
+        """Why the model gave no usable reply, in words; empty if it did."""
         fault = self.record.reply.fault
         if fault is not None:
             return f"{fault.kind}: {fault.message}"
@@ -93,7 +93,7 @@ class LoggedAnswer(NamedTuple):
         return [*prompt, LoggedMessage("assistant", reply.text, reply.reasoning)]
 
     def pack(self, *, has_messages: bool) -> dict[str, Any]:
-        """Return the part of the answer for which the log has no place of its own."""
+        """Return the part of the answer that only Keju needs."""
         packed = PackedAnswer.pack(
             self.record, len(self.prompt), self.verdicts, has_messages=has_messages
         )
@@ -131,7 +131,7 @@ class RunLog:
     """The results of the readers, the headline's first."""
     job: ExamScores
     answers: Iterator[LoggedAnswer]
-    """The answers in the order of the exam. They can be read once, before those of the next log."""
+    """The answers in the order of the exam. Read them once, before the answers of the next log."""
     leftover_verdicts: list[Record]
 
     @property
@@ -147,8 +147,8 @@ class RunLog:
     @property
     def repository(self) -> str:
         """The data set of the exam on Hugging Face's hub; empty if there is none."""
-        known = self.exam.name in registry.names()
-        layout = registry.get(self.exam.name).layout if known else None
+        is_registered = self.exam.name in registry.names()
+        layout = registry.get(self.exam.name).layout if is_registered else None
         repository = layout.hubs.get("huggingface") if layout is not None else None
         return repository.repo if repository is not None else ""
 
