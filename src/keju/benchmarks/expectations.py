@@ -9,7 +9,7 @@ call, and ``verify`` is a command that checks the state after it::
       order: [find_customer, list_invoices]            called in this order, others may be between
       arguments: {list_invoices: {customer_id: 7}}     a call has at least these arguments
       schema: {list_invoices: {required: [status]}}    the same call matches a JSON Schema
-      max_calls: 4                                     at most so many calls
+      max_calls: 4                                     no more calls than this
       score: all                                       what counts; by default the answer
     verify: {command: "python check_state.py {workdir}"}
 
@@ -181,14 +181,14 @@ def _read_arguments(key: str, value: Any, where: str) -> dict[str, Any]:
 
 def _refuse_contradictions(checked: Mapping[str, Any], where: str) -> None:
     """Raise DataError if no episode can satisfy all assertions."""
-    wanted: dict[str, str] = {}
+    required_tools: dict[str, str] = {}
     for key in ("tools", "order", "arguments", "schema"):
-        wanted |= dict.fromkeys(checked.get(key, ()), key)
+        required_tools |= dict.fromkeys(checked.get(key, ()), key)
     for tool in checked.get("not", ()):
-        if tool in wanted:
-            values = {"where": where, "tool": tool, "key": f"expect.{wanted[tool]}"}
+        if tool in required_tools:
+            values = {"where": where, "tool": tool, "key": f"expect.{required_tools[tool]}"}
             raise DataError("custom.expect_contrary", **values)
-    needed = max(len(wanted), len(checked.get("order", ())))
+    needed = max(len(required_tools), len(checked.get("order", ())))
     if checked.get("max_calls", needed) < needed:
         values = {"where": where, "most": checked["max_calls"], "n": needed}
         raise DataError("custom.expect_too_few", **values)
@@ -310,12 +310,12 @@ def is_tool(name: str, expected: str) -> bool:
 
 
 def check_calls(expect: Mapping[str, Any], episode: Episode | None) -> dict[str, float]:
-    """Return the score of each assertion about calls. Without tools there are no calls."""
+    """Return the score of each assertion about calls. An arm without tools calls nothing."""
     calls = calls_of(episode) if episode is not None else []
-    known = [call for call in calls if call.is_known]
+    known_calls = [call for call in calls if call.is_known]
 
     def is_called(tool: str) -> bool:
-        return any(is_tool(call.tool, tool) for call in known)
+        return any(is_tool(call.tool, tool) for call in known_calls)
 
     passed: dict[str, bool] = {}
     if "tools" in expect:
@@ -323,12 +323,12 @@ def check_calls(expect: Mapping[str, Any], episode: Episode | None) -> dict[str,
     if "not" in expect:
         passed["not"] = not any(map(is_called, expect["not"]))
     if "order" in expect:
-        remaining = iter(known)
+        remaining = iter(known_calls)
         passed["order"] = all(
             any(is_tool(call.tool, tool) for call in remaining) for tool in expect["order"]
         )
     if "arguments" in expect or "schema" in expect:
-        passed["arguments"] = _check_arguments(expect, known)
+        passed["arguments"] = _check_arguments(expect, known_calls)
     if "max_calls" in expect:
         passed["max_calls"] = len(calls) <= expect["max_calls"]
     return {PARTS[name]: float(passed[name]) for name in CALL_CHECKS if name in passed}
@@ -415,10 +415,10 @@ def check_state(episode: Episode | None) -> float | None:
 
     An arm without tools changes nothing, so its state is never right.
     """
-    found = episode.facts.get(STATE) if episode is not None else None
-    if found is None:
+    result = episode.facts.get(STATE) if episode is not None else None
+    if result is None:
         return 0.0
-    return float(found["ok"]) if "ok" in found else None
+    return float(result["ok"]) if "ok" in result else None
 
 
 def with_expectations(reading: Reading, sample: Sample, reply: Reply) -> Reading:
@@ -458,14 +458,14 @@ def combine(score: Score, parts: Mapping[str, float | None], counted: Sequence[s
 
     A part that is None is not known. Then the whole is not known, if the part counts.
     """
-    known = {name: value for name, value in parts.items() if value is not None}
+    known_parts = {name: value for name, value in parts.items() if value is not None}
     names = [PARTS[name] for name in counted]
     if list(counted) == [ANSWER] or score.outcome in ("truncated", "refused"):
-        return replace(score, parts=known)
+        return replace(score, parts=known_parts)
     values = [parts[name] for name in names]
     if score.outcome == "unparsed" and ANSWER in counted:
-        return replace(score, value=0.0, parts=known)
+        return replace(score, value=0.0, parts=known_parts)
     if any(value is None for value in values):
-        return Score(0.0, "ungraded", score.grader or STATE, known)
+        return Score(0.0, "ungraded", score.grader or STATE, known_parts)
     value = min(value for value in values if value is not None)
-    return Score(value, "correct" if value >= PASS else "incorrect", score.grader, known)
+    return Score(value, "correct" if value >= PASS else "incorrect", score.grader, known_parts)

@@ -99,9 +99,9 @@ def gate_assertion_table(rows: Sequence[GateRow], labels: Labels) -> TitledTable
 def describe_assertions(score: Score, labels: Labels) -> Iterator[str]:
     """Yield which assertions about a reply hold, and which do not."""
     names = in_order(score.parts)
-    for key, wanted in (("hold", True), ("fail", False)):
+    for key, is_right in (("hold", True), ("fail", False)):
         titles = [
-            assertion_title(name, labels) for name in names if bool(score.parts[name]) == wanted
+            assertion_title(name, labels) for name in names if bool(score.parts[name]) == is_right
         ]
         if titles:
             yield labels(f"assertion.{key}", names=labels("list_separator").join(titles))

@@ -214,8 +214,8 @@ def _print_assertions(screen: BriefScreen, pairs: Sequence[Comparison], names: S
             rows.append([assertion_title(change.name, labels), side, scores, points, ends])
     if rows:
         screen.put()
-        left = BriefColumn("left")
-        screen.rows([left, left, left, BriefColumn(), BriefColumn("left", spare=1)], rows)
+        texts = [BriefColumn("left")] * 3
+        screen.rows([*texts, BriefColumn(), BriefColumn("left", spare=1)], rows)
 
 
 def _next_steps(

@@ -1,4 +1,4 @@
-"""Compare the scores of assertions: each is a score of its own, on the questions that have it."""
+"""Compare the scores of assertions: each is a separate score, on the questions that have it."""
 
 from __future__ import annotations
 

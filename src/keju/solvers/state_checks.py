@@ -1,8 +1,8 @@
 """Checks the state that an episode leaves: runs a question's ``verify`` command in the sandbox.
 
 The command gets a copy of the episode's folder and the files next to the questions. It has no
-network and none of Keju's variables. No shell reads it, so the id of a question is an argument
-whatever it contains. Exit code 0 means that the state is right. A command that does not end, or
+network and none of Keju's variables. No shell reads it, so the id of a question is always a
+single argument. Exit code 0 means that the state is right. A command that does not end, or
 that cannot be started, says nothing about the state.
 """
 
