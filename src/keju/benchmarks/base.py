@@ -21,15 +21,18 @@ No other package names an exam: code that needs a fact about one asks its `Bench
 from __future__ import annotations
 
 import hashlib
+import math
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from keju.answers.reader import Reader as Reader
 from keju.benchmarks.choices import as_recorded
+from keju.benchmarks.expectations import PART_NAMES
 from keju.benchmarks.grading import GRADED, LOST, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import DataError, Notice
@@ -214,6 +217,31 @@ def graded_values(
     return graded, sum(scores.outcomes[unit] in LOST for unit in units)
 
 
+def asserted_values(
+    scores: Scores, values: Sequence[float], sample_index: int
+) -> tuple[list[float], int]:
+    """Return the values of an assertion in the repeats of a sample; none if it does not apply.
+
+    An assertion may have a score in a repeat whose answer has no grade.
+    """
+    units = range(sample_index * scores.epochs, (sample_index + 1) * scores.epochs)
+    return [values[unit] for unit in units if not math.isnan(values[unit])], 0
+
+
+ALL_CHANGES = "all"
+"""The name of all changes of an exam's rules together."""
+
+
+class RuleChange(NamedTuple):
+    """A published change of an exam's grading rules that accepts more answers."""
+
+    name: str
+    about: str
+    """The code of a sentence about it; empty for all changes together."""
+    accepts: Callable[[str, Sample], bool]
+    """Whether the change makes an answer right, whatever the rules themselves say."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Exam:
     """A benchmark with its data loaded and its protocol fixed, ready to run."""
@@ -268,6 +296,10 @@ class Exam:
     """The arm of this exam, if the settings of one benchmark make several exams."""
     private: bool = False
     """Whether reports leave out the questions."""
+    asserted: bool = False
+    """Whether questions have assertions about tools or about the state after an episode."""
+    state_checks: Path | None = None
+    """The folder of the programs that check the state after an episode; None if none does."""
 
     def __post_init__(self) -> None:
         if self.prompts is not None:
@@ -295,6 +327,14 @@ class Exam:
         """Read and score one reply. Exams with open answers extend this."""
         return grade(reply, sample, reader)
 
+    def rule_changes(self) -> Sequence[RuleChange]:
+        """Return the published changes of the grading rules, for an audit of their effect."""
+        return ()
+
+    def rules_of(self, reader: Reader) -> str:
+        """Return the name of the rules by which a reader decides; usually the reader's own."""
+        return reader.name
+
     def repeat_hints(self, repeats: int) -> Sequence[Notice]:
         """Return notices to show before the first request, if each question is asked `repeats`
         times."""
@@ -314,13 +354,13 @@ class Exam:
 
         metrics: dict[str, Estimate] = {}
         for name, values in scores.parts.items():
+            is_assertion = name in PART_NAMES
+            values_of = asserted_values if is_assertion else graded_values
             repeats = (
-                QuestionRepeats(
-                    sample.group or sample.id, *graded_values(scores, values, sample_index)
-                )
+                QuestionRepeats(sample.group or sample.id, *values_of(scores, values, sample_index))
                 for sample_index, sample in enumerate(self.samples)
             )
-            mean = mean_of_items(repeats, clustered=self.clustered)
+            mean = mean_of_items(repeats, clustered=self.clustered, draws=is_assertion)
             metrics[name] = msgspec.structs.replace(mean, title=f"mean of {name}")
         metrics |= self.extra_metrics(scores)
         return add_rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
@@ -423,6 +463,9 @@ class Benchmark:
     """The template of the seed for a random draw of worked examples."""
     layout: Layout | None = None
     """Its files; None if the questions are generated or part of the code."""
+    other_layouts: Mapping[tuple[str, str], Layout] = field(default_factory=dict)
+    """The files of a version that has a separate data set, by the setting that selects it and its
+    value."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Rows of each subset as published."""
     count_note: str = "{name}: {rows} rows, {published} published"
@@ -475,6 +518,13 @@ class Benchmark:
                     f"protocol '{protocol.name}' of {self.name} reads with '{protocol.reader}', "
                     f"which is none of its readers ({', '.join(protocol.readers or self.readers)})"
                 )
+
+    def layout_for(self, settings: DatasetArgs) -> Layout | None:
+        """Return the files that hold the questions which these settings ask for."""
+        for (name, value), layout in self.other_layouts.items():
+            if getattr(settings, name) == value:
+                return layout
+        return self.layout
 
     @property
     def reader_names(self) -> tuple[str, ...]:
