@@ -40,9 +40,9 @@ COMMANDS = [
     Case(("data", "pul"), "unknown command 'data pul' (did you mean 'pull'?); see 'keju data"),
     Case(("run",), "'keju init arms' writes one"),
     Case(
-        ("stats", "gsm8k"), "demo, bigbench-hard, mmlu-pro, c-eval, fresh-bbh); for your own exam"
+        ("stats", "hellaswag"), "'hellaswag'; 'keju list benchmarks' lists all; for your own exam"
     ),
-    Case(("stats", "gsm8k"), "give the path of its folder or file, such as ./gsm8k"),
+    Case(("stats", "hellaswag"), "give the path of its folder or file, such as ./hellaswag"),
     Case(("--json", "eval"), "expected a command before '--json'"),
     Case(("eval", "--modle", "x"), "unknown option --modle (did you mean '--model'?)"),
     Case(("eval", "-x"), "unknown option -x"),
@@ -178,7 +178,7 @@ FLAGS = [
     Case((*RUN, "--dataset-args", '{"bbh": {}}'), "dataset_args names 'bbh', which is not run"),
     Case((*RUN, "--dataset-args", '{"demo": {"few_shots": 1}}'), "few_shot_num"),
     Case((*RUN, "--generation-config", '{"max_token": 5}'), "did you mean 'max_tokens'?"),
-    Case((*RUN, "--generation-config", "temperature"), "--generation-config is not valid JSON"),
+    Case((*RUN, "--generation-config", "temperature"), "write --generation-config KEY=VALUE"),
     Case((*RUN, "--generation-config", "temperature=0.5,=3"), "generation_config.temperature"),
     Case((*RUN, "--generation-config", "temperature=hot"), "generation_config.temperature: "),
     Case((*RUN, "--generation-config", "temperature=-1"), "generation_config.temperature: "),

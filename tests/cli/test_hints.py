@@ -175,7 +175,7 @@ def test_the_exam_of_a_look_is_its_argument(keju: Keju) -> None:
     assert "--dataset-args 'demo.subset_list=[word_sorting]'" in ran.err
 
 
-@pytest.mark.parametrize("name", ["demo:word_sorting", "multistep_arithmetic"])
+@pytest.mark.parametrize("name", ["demo:word_sorting", "tracking_shuffled_objects"])
 def test_a_subset_in_place_of_an_exam_is_told_how_to_choose_it(keju: Keju, name: str) -> None:
     ran = keju("eval", "-m", "scripted", "--datasets", name)
     (line,) = re.findall(r"write (--datasets .*)", ran.err)
