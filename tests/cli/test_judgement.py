@@ -175,7 +175,7 @@ def test_counts_add_up_to_the_score_where_a_cut_reply_is_right(
         make_app(RunIndex(Path("runs")), language=language), "http://127.0.0.1"
     ) as client:
         viewed = client.get("/runs/r").text
-    assert cell.format(n, right) in viewed
+    assert line.format(n, right) in viewed
     for page in (score_output, report, viewed):
         assert cell.format(1, 1) in page
         assert "before an answer" not in page
@@ -324,7 +324,8 @@ def test_replies_without_a_grade_leave_a_range(
     assert (entry["metrics"]["macro_accuracy"]["value"] is not None) is has_value
     low, high = (f"{100 * end:.2f}" for end in accuracy["bounds"])
     page = Path("runs/r/report.html").read_text("utf-8")
-    figure = f'<span class="figure">{low}–{high} %</span>'
+    rounded = "–".join(f"{100 * end:.1f}" for end in accuracy["bounds"])
+    figure = f'<span class="figure">{rounded}\N{NO-BREAK SPACE}%</span>'
     assert (figure in page) is not has_value
     range_text = f"from all wrong to all right: {error_count} of {total} replies have no grade"
     if has_value:
