@@ -12,6 +12,8 @@ import pytest
 from keju.cli import main
 from tests.sources.hub import COMMIT, TOKEN, LoopbackHub
 
+pytestmark = pytest.mark.slow
+
 MMLU = "TIGER-Lab/MMLU-Pro"
 FILES = {"data/test.jsonl": b'{"question_id": 1}\n', "data/validation.jsonl": b"{}\n"}
 
