@@ -375,7 +375,7 @@ def headline_of(entry: ResultEntry, run: str, labels: Labels) -> Headline:
     return Headline(share(metric.value, bounds), headline_metric.title, note)
 
 
-def describe_questions(entry: ResultEntry, labels: Labels) -> str:
+def describe_questions(entry: ResultEntry, title: str, labels: Labels) -> str:
     """Describe the questions of an entry in one sentence."""
     subsets = len(answered_rows(entry.subsets))
     key = "asked_subsets" if subsets > 1 else "asked"
@@ -383,7 +383,7 @@ def describe_questions(entry: ResultEntry, labels: Labels) -> str:
     return labels(
         key,
         n=count(reply_count // max(1, entry.repeats)),
-        exam=entry.full_name,
+        exam=title,
         subsets=subsets,
         protocol=protocol_line(entry),
         reader=entry.reader,

@@ -41,7 +41,7 @@ def section_context(
         "anchor": f"result-{number}",
         "title": title_of(entry.name, entry.arm),
         "errata": fmt.describe_errata(entry, run, labels),
-        "questions": fmt.describe_questions(entry, labels),
+        "questions": fmt.describe_questions(entry, title_of(entry.name, entry.arm), labels),
         "warnings": labels.warnings(entry),
         "answered": bool(fmt.answered_rows([entry])),
         "subsets": table if subsets else None,

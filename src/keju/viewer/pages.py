@@ -226,7 +226,7 @@ class ViewerPages:
                 links = {row.name: _failures_path(stored, part, row.name) for row in rows}
                 yield (
                     f"exam-{number}",
-                    " · ".join(filter(None, part)),
+                    title_of(part.exam, part.arm),
                     subset_table(rows, labels, links=links),
                 )
 
