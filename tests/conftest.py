@@ -1,4 +1,4 @@
-"""Fixtures that every test may use, and which tests are too slow for the fast lane."""
+"""Fixtures that every test may use, and checks that hold for every test."""
 
 from __future__ import annotations
 
@@ -13,70 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from keju.benchmarks import registry
+from keju.solvers import tool_setup
+from tests.support.arms import lookup
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
+from tests.support.tools import Functions
+
 pytest.register_assert_rewrite("tests.support.recorded_checks")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-SLOW = (
-    # Real tools, whole data, large inputs, simulations.
-    "audit/test_audit.py", "benchmarks/fresh/test_expressions.py", "benchmarks/fresh/test_grid.py",
-    "benchmarks/fresh/test_levels.py", "benchmarks/fresh/test_properties.py",
-    "benchmarks/test_linear_time.py",
-    "benchmarks/test_recorded.py", "benchmarks/test_rotation.py", "bridges", "cluster", "hf",
-    "integration", "interop/imports/test_opencompass.py", "interop/imports/test_refusals.py",
-    "interop/imports/test_runs.py", "interop/imports/test_tools.py",
-    "interop/imports/test_variants.py", "interop/verifiers", "results/test_golds.py",
-    "results/test_verify.py", "stats/test_coverage.py", "stats/test_curve.py",
-    "stats/test_early.py", "stats/test_gate.py", "test_perf.py", "test_scale.py", "test_soak.py",
-    # Processes, servers, browsers, sandboxes, models.
-    "cli/test_agentic.py", "cli/test_endpoint.py", "cli/test_init.py", "cli/test_look.py",
-    "cli/test_main.py", "cli/test_mcp_check.py", "cli/test_process.py", "cli/test_python_tool.py",
-    "cli/test_unsafe.py", "cli/test_vf_eval.py", "cli/test_watch.py", "models/openai/test_client.py",
-    "models/test_embedded.py", "models/test_weights.py", "matrix/test_kill_plan.py",
-    "solvers/mcp/test_crashes.py", "solvers/mcp/test_tools.py", "solvers/sandbox/test_attempts.py",
-    "solvers/sandbox/test_kernel.py", "solvers/sandbox/test_supervisor.py",
-    "solvers/test_killed.py", "sources/test_data_command.py", "sources/test_pull.py",
-    "sources/test_snapshots.py", "test_endpoints.py", "test_kill.py", "test_serve.py",
-    "viewer/test_browser.py", "viewer/test_pages.py", "viewer/test_report_page.py",
-    # Many whole runs.
-    "cli/test_anthropic.py", "cli/test_choose.py", "cli/test_compare.py",
-    "cli/test_contamination.py",
-    "cli/test_events.py", "cli/test_export.py", "cli/test_export_results.py",
-    "cli/test_forecast.py", "cli/test_fresh.py", "cli/test_gate.py", "cli/test_judge.py",
-    "cli/test_judgement.py", "cli/test_merge.py", "cli/test_odd_replies.py", "cli/test_one_run.py",
-    "cli/test_plan.py", "cli/test_plot.py", "cli/test_remote.py", "cli/test_stored_runs.py",
-    "cli/test_telemetry.py", "cli/test_until.py", "cli/test_words.py", "engine/test_cluster.py",
-    "judges/test_injections.py", "judges/test_runs.py", "judges/test_stage.py",
-    "matrix/test_plans.py", "reporting/test_comparison.py", "solvers/test_arms.py", "test_api.py",
-    "test_examples.py",
-    "test_runs01.py", "test_runs10.py", "test_task.py",
-)  # fmt: skip
-"""Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
-SLOW_TESTS = frozenset(
-    {
-        "test_a_collector_that_is_not_there_is_said_once",
-        "test_a_flag_with_a_value_is_given_once_unless_it_is_a_list",
-        "test_a_full_disk_stops_cleanly_with_whole_lines",
-        "test_a_gzip_bomb_is_refused_before_it_fills_the_memory",
-        "test_a_looping_reply_is_read_to_its_end",
-        "test_a_model_that_learnt_rows_by_heart_is_found_and_no_other",
-        "test_a_stratified_draw_favours_no_answer",
-        "test_a_table_grows",
-        "test_below_a_table_stands_what_to_do_with_it",
-        "test_every_key_finds_its_reply",
-        "test_figures_of_runs",
-        "test_keju_sits_the_folder_as_bbh_and_says_that_it_is_not",
-        "test_lm_eval_compares_the_label_with_its_space_over_http",
-        "test_long_loops_are_read_right",
-        "test_looping_text_is_read_to_its_end",
-        "test_nothing_is_forecast_from_a_run_of_another_kind_or_where_nothing_is_left",
-        "test_png_and_pdf_are_drawn",
-        "test_prefixes_stay_together_and_endpoints_are_used_for_what_they_can_do",
-        "test_the_command_line_takes_every_command",
-        "test_the_first_notebook_runs_as_it_is_written",
-        "test_wrong_input_is_told_in_one_line",
-    }
-)
-"""The slow tests of files that are quick but for them."""
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -92,14 +38,9 @@ settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow."""
-    tests = REPOSITORY / "tests"
-    slow = [tests / name for name in SLOW]
+    """Mark the tests of the complete data as slow; all others have the mark in their own file."""
     for item in items:
-        alone = getattr(item, "originalname", None) in SLOW_TESTS
-        whole_data = "data_dir" in getattr(item, "fixturenames", ())
-        listed = any(item.path == place or place in item.path.parents for place in slow)
-        if alone or whole_data or listed:
+        if "data_dir" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
 
 
@@ -160,3 +101,30 @@ def seeds() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no pages at {folder}")
     return folder
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """How the endpoint answers; a test file that needs other answers has its own `plan`."""
+    return Plan()
+
+
+@pytest.fixture
+def endpoint(plan: Plan) -> Iterator[FaultyEndpoint]:
+    """A local HTTP endpoint that answers as `plan` says."""
+    with FaultyEndpoint(plan) as running:
+        yield running
+
+
+@pytest.fixture
+def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the exam ``open``, whose answers no rule decides."""
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
+
+
+@pytest.fixture
+def arm_functions(monkeypatch: pytest.MonkeyPatch) -> Functions:
+    """The tools of every arm that has any."""
+    functions = Functions({"lookup": lookup})
+    monkeypatch.setattr(tool_setup, "arm_sources", lambda arm, _: [functions] if arm.tools else [])
+    return functions

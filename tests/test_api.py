@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,17 @@ from tests.support.judged import candidate_or_verdict
 from tests.support.judged import judged_config as judged_config
 from tests.support.replies import EndpointRequest, Plan, draw
 
+pytestmark = pytest.mark.slow
+
 
 def answer(asked: EndpointRequest) -> str:
     return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answer, latency=0.01)
 
 
 def settings(folder: Path, **more: Any) -> dict[str, Any]:

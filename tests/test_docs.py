@@ -168,6 +168,7 @@ def test_a_translation_is_in_step_with_its_page(page: Path) -> None:
     assert f"[中文]({page.name})" in original.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_first_notebook_runs_as_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

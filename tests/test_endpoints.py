@@ -27,6 +27,8 @@ from tests.cli.conftest import Keju, keju  # noqa: F401
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, Raw, draw
 
+pytestmark = pytest.mark.slow
+
 SIZE = 30
 WHOLE = 6 * SIZE
 

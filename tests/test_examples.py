@@ -19,11 +19,13 @@ from keju import TaskConfig, run_task
 from keju.cli import main
 from keju.models.scripted import ScriptedModel
 from keju.types import Request
-from tests.cli.test_init import Plugin, install
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.local_model import real_weights
+from tests.support.plugin import Plugin, install
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GSM8K, SUMMARIES = EXAMPLES / "gsm8k.py", EXAMPLES / "summaries.py"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from keju.runs.journal import FILE, Records
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.processes import environment, finish, numbers, wait_for_records
 from tests.support.replies import EndpointRequest, Plan, draw
+
+pytestmark = pytest.mark.slow
 
 IN_FLIGHT = 16
 KILLS = 20
@@ -35,30 +38,6 @@ def command(endpoint: FaultyEndpoint, folder: Path, *, samples: int = SAMPLES) -
 
 
 KINDS = ["boolean_expressions", "multistep_arithmetic", "object_counting", "word_sorting"]
-
-
-def environment() -> dict[str, str]:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
-    root = Path(__file__).parent.parent
-    return clean | {"PYTHONPATH": os.pathsep.join((str(root / "src"), str(root)))}
-
-
-def finish(argv: list[str]) -> dict[str, Any]:
-    done = subprocess.run(argv, capture_output=True, check=True, env=environment())
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def numbers(results: dict[str, Any]) -> Any:
-    return [(e["n"], e["metrics"], e["outcomes"], e["subsets"]) for e in results["benchmarks"]]
-
-
-def wait_for_records(path: Path, more_than: int, child: subprocess.Popen[Any]) -> None:
-    """Wait for a journal to grow, or for the end of who writes it: a slow test may come too late."""
-    while child.poll() is None:
-        if path.exists() and path.read_bytes().count(b"\n") > more_than:
-            return
-        time.sleep(0.005)
 
 
 def test_twenty_kills_change_no_number_and_repeat_only_what_was_in_flight(tmp_path: Path) -> None:

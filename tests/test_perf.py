@@ -19,6 +19,8 @@ from perf.tools import CALL, TURNS, plain_session, session
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_benchmark_can_be_loaded(name: str) -> None:

@@ -16,6 +16,8 @@ from tests.runs01.cases import HERE, RUNS
 from tests.support import recorded_checks as checks
 from tests.support.recorded_runs import Keju, LaidRun
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 

@@ -18,6 +18,8 @@ from tests.runs10.cases import HERE, RUNS
 from tests.support import recorded_checks as checks
 from tests.support.recorded_runs import Keju, LaidRun
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 SIZE_LIMIT = 2_000_000

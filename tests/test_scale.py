@@ -21,6 +21,8 @@ from keju.types import Fault, Record
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 SIZE = 120
 
 

@@ -23,6 +23,8 @@ from keju.runs.journal import FILE
 from tests.cli.conftest import Keju, keju
 from tests.support.local_model import real_weights
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 ROOT = Path(__file__).parent.parent
 KEY = "sk-of-the-server"

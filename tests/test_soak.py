@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from perf.soak.case import PARTS, cases_of, problems
 
+pytestmark = pytest.mark.slow
+
 SHARES = {"faults": 0.1, "inputs": 0.03, "kills": 0.1, "episodes": 0.1, "hostile": 0.008}
 """Of some there are many more than of the others, and each of ``hostile`` takes longer. One case of
 ``outbreaks`` starts a whole sandbox; `tests.solvers.sandbox` has the quick ones."""

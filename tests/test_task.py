@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ from keju.runs.journal import Records
 from keju.task import run_exams
 from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.endpoint_faults import FAULTS
 from tests.support.replies import EndpointRequest, Plan, draw
+
+pytestmark = pytest.mark.slow
 
 
 def answer(asked: EndpointRequest) -> str:
@@ -26,9 +29,9 @@ def answer(asked: EndpointRequest) -> str:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answer)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answer)
 
 
 def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:
@@ -79,9 +82,6 @@ def when_answered(
     thread = threading.Thread(target=wait_and_act, daemon=True)
     thread.start()
     return thread
-
-
-FAULTS = {"429": 0.2, "500": 0.1, "drop": 0.05, "malformed": 0.03, "stall": 0.02, "empty": 0.01}
 
 
 def test_no_fault_of_the_endpoint_changes_a_score(tmp_path: Path) -> None:

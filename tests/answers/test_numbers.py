@@ -127,6 +127,7 @@ def test_other_texts_are_no_ranges(text: str) -> None:
     assert parse_range(text) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["1", "1,", "111,", "1.1", "-", "- 1", "10^", "9 x 10 ", "1e"])
 def test_looping_text_is_read_to_its_end(piece: str) -> None:
     text = piece * (100_000 // len(piece))

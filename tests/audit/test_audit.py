@@ -23,6 +23,8 @@ from tests.cli.conftest import Keju, keju
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -19,6 +19,8 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.prepare import prepare_exam
 from keju.types import Reply
 
+pytestmark = pytest.mark.slow
+
 SHORT, LONG = 8_000, 32_000
 MOST_GROWTH = 10.0
 UNNOTICED = 0.004

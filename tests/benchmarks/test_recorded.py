@@ -11,6 +11,8 @@ from keju.benchmarks.choices import as_recorded
 from keju.errors import DataError
 from tests.results.fake_exam import make_sample
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = make_sample("a", 0, choices=3)
 OPTIONS = list(SAMPLE.choices)
 

@@ -23,6 +23,8 @@ from keju.task import run_exams
 from keju.types import Request, Sample
 from tests.results.fake_exam import make_exam, make_sample, make_tally
 
+pytestmark = pytest.mark.slow
+
 SIZE = 12
 
 

@@ -33,6 +33,7 @@ def quiz(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_stratified_draw_favours_no_answer(quiz: Path) -> None:
     limits = range(5, TOTAL, 5)
     off: dict[str, list[float]] = {letter: [] for letter in SIZES}

@@ -15,7 +15,9 @@ from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox.orphan_cleanup import find_leftovers
 from tests.solvers.sandbox.attempts import documented, host, try_all
 from tests.solvers.sandbox.rooms import SIZES, kill_with_kernels, opened, run
-from tests.solvers.sandbox.test_kernel import PIXEL
+from tests.support.notebooks import PIXEL
+
+pytestmark = pytest.mark.slow
 
 IMAGE = f"localhost/keju-test:{os.getpid()}"
 FOLDERS = "usr lib lib64 bin etc tmp proc dev sys workspace run/kernel"

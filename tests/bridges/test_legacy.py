@@ -10,9 +10,11 @@ import pytest
 
 from tests.bridges.conftest import Command
 from tests.bridges.replies import keju_scores, mixed
-from tests.bridges.test_tasksets import with_calculator
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
+from tests.support.verifiers_environments import with_calculator
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,13 @@ from keju.errors import ConfigError
 from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost
 from tests.bridges.conftest import CACHE
-from tests.cli.test_run import calculates
 from tests.solvers.mcp.conftest import opened, run, sample
+from tests.support.calculations import calculates
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
+
+pytestmark = pytest.mark.slow
 
 NODE = "mcp-node/node_modules/.bin"
 PROGRAMS = {

@@ -10,13 +10,16 @@ import pytest
 
 from tests.bridges.conftest import KEY, Command, Ran, environment_of, run
 from tests.bridges.replies import keju_scores
-from tests.bridges.test_tasksets import REWARD, assert_same, flags, graded, outcome_of
-from tests.cli.test_agentic import Model, analyst, make_data
+from tests.support.agentic import Model, analyst, make_data
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 from tests.support.tools import calling
+from tests.support.verifiers_environments import REWARD, assert_same, flags, graded, outcome_of
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing"),
+    pytest.mark.slow,
+]
 
 AGENTIC: dict[str, Any] = {"mode": "agentic"}
 

@@ -8,12 +8,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import pytest
 
 from keju.cli import main
 from keju.config.arms import SandboxSettings as Settings
+from keju.models.scripted import ScriptedModel
 from keju.solvers.sandbox.sandbox import Sandbox
+from keju.types import Request
+from tests.support.compared_runs import LOGS, SUBSETS, Evaluate
 
 
 class Ran(NamedTuple):
@@ -62,3 +66,28 @@ def _a_sandbox() -> None:
         asyncio.run(_works())
     except Exception as error:
         pytest.skip(f"no sandbox works here: {error}")
+
+
+@pytest.fixture
+def evaluate_run(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
+    """Evaluate the built-in exam, or two subsets of another; `salt` decides the answers."""
+
+    def run(
+        name: str,
+        salt: str = "",
+        *flags: str,
+        form: str = "So the answer is ({})",
+        exams: tuple[str, ...] = ("demo",),
+    ) -> None:
+        def answer(request: Request) -> str:
+            letter = "ABCD"[crc32(f"{salt}{request.prompt.tail}".encode()) % 4]
+            return form.format(letter)
+
+        monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+        ran = keju(
+            "eval", "-m", "scripted", "--datasets", *exams, "-q", "--no-report", "--run-id", name,
+            "--data-dir", str(LOGS / "data"), *(SUBSETS if "bbh" in exams else ()), *flags,
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+
+    return run

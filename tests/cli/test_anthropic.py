@@ -24,6 +24,8 @@ from tests.support.anthropic_server import (
     tool_use,
 )
 
+pytestmark = pytest.mark.slow
+
 OPENAI_KEY = "sk-openai-never-sent-anywhere"
 DEMO = ("--datasets", "demo", "--limit", "2", "-q", "--json")
 

@@ -337,6 +337,7 @@ AFTERWARDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [*COMMANDS, *NUMBERS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS, *EXAMS, *AFTERWARDS],

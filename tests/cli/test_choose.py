@@ -15,6 +15,8 @@ import pytest
 
 from tests.cli.conftest import Keju, keju
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 DEMO = ("eval", "--model", "scripted", "--datasets", "demo", "--json")

@@ -8,10 +8,8 @@ import math
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
@@ -21,38 +19,9 @@ from keju.models.scripted import ScriptedModel
 from keju.runs.journal import FILE
 from keju.types import Request
 from tests.cli.conftest import Keju
+from tests.support.compared_runs import LOGS, Evaluate
 
-Evaluate = Callable[..., None]
-SUBSETS = (
-    "--dataset-args",
-    '{"bbh": {"few_shot_num": 0, "subset_list": ["boolean_expressions", "date_understanding"]}}',
-)
-LOGS = Path(__file__).parents[1] / "interop" / "imports" / "fixtures"
-
-
-@pytest.fixture
-def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
-    """Sit the built-in exam, or two subsets of another; `salt` decides what is answered."""
-
-    def run(
-        name: str,
-        salt: str = "",
-        *flags: str,
-        form: str = "So the answer is ({})",
-        exams: tuple[str, ...] = ("demo",),
-    ) -> None:
-        def answer(request: Request) -> str:
-            letter = "ABCD"[crc32(f"{salt}{request.prompt.tail}".encode()) % 4]
-            return form.format(letter)
-
-        monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
-        ran = keju(
-            "eval", "-m", "scripted", "--datasets", *exams, "-q", "--no-report", "--run-id", name,
-            "--data-dir", str(LOGS / "data"), *(SUBSETS if "bbh" in exams else ()), *flags,
-        )  # fmt: skip
-        assert ran.code == 0, ran.err
-
-    return run
+pytestmark = pytest.mark.slow
 
 
 def scores_of(keju: Keju, run: str) -> dict[str, float]:
@@ -63,11 +32,11 @@ def scores_of(keju: Keju, run: str) -> dict[str, float]:
 
 
 def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """What these questions cannot show, how many show what is seen; a column's meaning once."""
-    evaluate("one", "1", exams=("demo", "bbh"))
-    evaluate("two", "2", exams=("demo", "bbh"))
+    evaluate_run("one", "1", exams=("demo", "bbh"))
+    evaluate_run("two", "2", exams=("demo", "bbh"))
     ran = keju("compare", "one", "two", "--json").json
     (tie,) = [pair for pair in ran["comparisons"] if pair["exam"] == "demo"]
     assert tie["verdict"] == "tie"
@@ -83,9 +52,9 @@ def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(
     assert audited.count("\nalso: replies that are listed under another cause") == 1
 
 
-def test_two_runs_are_paired_question_by_question(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
-    evaluate("two", "2")
+def test_two_runs_are_paired_question_by_question(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
+    evaluate_run("two", "2")
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 0, ran.err
     (comparison,) = ran.json["comparisons"]
@@ -111,11 +80,11 @@ def test_two_runs_are_paired_question_by_question(keju: Keju, evaluate: Evaluate
 
 
 def test_the_table_of_pairs_names_the_reader_that_they_are_by(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """One pair has it above its table, several have a column; both where that is what differs."""
     for name, reader in (("one", "marker"), ("two", "marker"), ("three", "robust")):
-        evaluate(name, name, "--reader", reader)
+        evaluate_run(name, name, "--reader", reader)
     assert "demo · two against one · reader marker\n" in keju("compare", "one", "two").out
     chinese_output = keju("compare", "one", "two", "--reader", "robust", "--language", "zh").out
     assert "demo · two 对 one · 答案提取器 robust\n" in chinese_output
@@ -129,10 +98,10 @@ def test_the_table_of_pairs_names_the_reader_that_they_are_by(
     assert overview.count('<td class="spare">robust</td>') == 3
 
 
-def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
-    evaluate("same", "1")
-    evaluate("two", "2")
+def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
+    evaluate_run("same", "1")
+    evaluate_run("two", "2")
     (comparison,) = keju("compare", "one", "same", "--json").json["comparisons"]
     assert (comparison["verdict"], comparison["arm_only"], comparison["base_only"]) == ("tie", 0, 0)
     assert "score the same on every one" in comparison["conclusion"]
@@ -145,9 +114,11 @@ def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, evaluate: Evaluat
     assert itself["difference"] == 0
 
 
-def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("wrong", form="So the answer is (Z)")
-    evaluate("one", "1")
+def test_a_clear_difference_is_ranked_with_what_it_needs(
+    keju: Keju, evaluate_run: Evaluate
+) -> None:
+    evaluate_run("wrong", form="So the answer is (Z)")
+    evaluate_run("one", "1")
     (comparison,) = keju("compare", "wrong", "one", "--json").json["comparisons"]
     assert comparison["verdict"] == "above"
     assert comparison["needed"] < comparison["n"]
@@ -156,9 +127,9 @@ def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, evaluate: E
     assert comparison["verdict"] == "below"
 
 
-def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate: Evaluate) -> None:
+def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate_run: Evaluate) -> None:
     for name, form in (("a", "So the answer is ({})"), ("b", "So the answer is (Z)"), ("c", "?")):
-        evaluate(name, "1", form=form)
+        evaluate_run(name, "1", form=form)
     pairs = keju("compare", "a", "b", "c", "--json").json["comparisons"]
     assert [(pair["base"], pair["arm"]) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert pairs[0]["p_holm"] == pytest.approx(3 * pairs[0]["p"])
@@ -175,14 +146,14 @@ def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate: Evalua
 )
 def test_unlike_runs_are_named_and_not_ranked(
     keju: Keju,
-    evaluate: Evaluate,
+    evaluate_run: Evaluate,
     flags: tuple[str, ...],
     field: str,
     first_value: Any,
     second_value: Any,
 ) -> None:
-    evaluate("one", "1")
-    evaluate("two", "2", *flags)
+    evaluate_run("one", "1")
+    evaluate_run("two", "2", *flags)
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 3
     (comparison,) = ran.json["comparisons"]
@@ -207,10 +178,10 @@ def test_unlike_runs_are_named_and_not_ranked(
 
 
 def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_terminal(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("second", "1")
-    evaluate("later", "1", exams=("bbh",))
+    evaluate_run("second", "1")
+    evaluate_run("later", "1", exams=("bbh",))
     head = keju("diff", "second", "later").out.splitlines()[1]
     assert head.split() == ["field", "second", "later", "comparable"]
     chinese = keju("diff", "second", "later", "--language", "zh").out
@@ -234,17 +205,17 @@ def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_term
 
 
 def test_an_exam_beside_those_that_are_compared_is_told_once(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("one", "1", exams=("demo", "bbh"))
-    evaluate("two", "2")
+    evaluate_run("one", "1", exams=("demo", "bbh"))
+    evaluate_run("two", "2")
     output = keju("compare", "one", "two").out
     assert output.count("do not both include all of bbh") == 1
 
 
-def test_a_reader_for_all_makes_runs_comparable(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1", exams=("bbh",))
-    evaluate("two", "2", "--reader", "robust", exams=("bbh",))
+def test_a_reader_for_all_makes_runs_comparable(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1", exams=("bbh",))
+    evaluate_run("two", "2", "--reader", "robust", exams=("bbh",))
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 3
     assert ran.json["comparisons"][0]["unlike"][0]["field"] == "reader"
@@ -255,9 +226,9 @@ def test_a_reader_for_all_makes_runs_comparable(keju: Keju, evaluate: Evaluate) 
     assert "has no reader 'rob'" in keju("compare", "one", "two", "--reader", "rob").err
 
 
-def test_other_settings_are_told_and_compared(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
-    evaluate("two", "2", "--generation-config", '{"temperature": 0.7}')
+def test_other_settings_are_told_and_compared(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
+    evaluate_run("two", "2", "--generation-config", '{"temperature": 0.7}')
     ran = keju("compare", "one", "two")
     assert ran.code == 0, ran.err
     assert "temperature (0.0, 0.7)" in ran.out
@@ -271,10 +242,10 @@ def note_facts(run: str, **facts: object) -> None:
     path.write_text(json.dumps(manifest), "utf-8")
 
 
-def test_facts_of_a_model_are_told_in_words(keju: Keju, evaluate: Evaluate) -> None:
+def test_facts_of_a_model_are_told_in_words(keju: Keju, evaluate_run: Evaluate) -> None:
     """Hashes and names of keys say nothing to people; programs find them in ``unlike``."""
-    evaluate("one", "1")
-    evaluate("two", "2")
+    evaluate_run("one", "1")
+    evaluate_run("two", "2")
     note_facts("one", sha256="a" * 64, chat_template_hash="b" * 16, dtype="float32")
     note_facts("two", sha256="c" * 64, chat_template_hash="d" * 16, dtype="bfloat16")
     (line,) = [
@@ -295,9 +266,9 @@ def test_facts_of_a_model_are_told_in_words(keju: Keju, evaluate: Evaluate) -> N
     assert "only one of them says: the chat template" in keju("compare", "one", "two").out
 
 
-def test_other_data_is_named_by_its_file(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", exams=("bbh",))
-    evaluate("two", exams=("bbh",))
+def test_other_data_is_named_by_its_file(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", exams=("bbh",))
+    evaluate_run("two", exams=("bbh",))
     path = Path("runs/two/manifest.json")
     manifest = json.loads(path.read_text("utf-8"))
     files = manifest["benchmarks"][0]["data"]["files"]
@@ -312,33 +283,33 @@ def test_other_data_is_named_by_its_file(keju: Keju, evaluate: Evaluate) -> None
     assert f"not comparable: they differ in the data file {name}" in ran.err
 
 
-def test_nothing_is_said_twice_of_several_pairs(keju: Keju, evaluate: Evaluate) -> None:
+def test_nothing_is_said_twice_of_several_pairs(keju: Keju, evaluate_run: Evaluate) -> None:
     for name in ("one", "two", "three"):
-        evaluate(name, name, form="So it is ({})" if name == "one" else "So the answer is ({})")
+        evaluate_run(name, name, form="So it is ({})" if name == "one" else "So the answer is ({})")
     lines = keju("compare", "one", "two", "three").out.splitlines()
     warnings = [line for line in lines if line.startswith("warning") or "not ranked" in line]
     assert len(warnings) == len(set(warnings))
     assert sum("hold no answer" in line for line in lines) == 3, "one for each run, not each pair"
-    evaluate("four", "four")
+    evaluate_run("four", "four")
     lines = keju("compare", "two", "three", "four").out.splitlines()
     assert sum("not ranked" in line for line in lines if not line.startswith("demo")) == 1
     assert "two is compared with itself" in keju("compare", "two", "two").out
 
 
-def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1", "--limit", "3")
-    evaluate("two", "2", "--limit", "5")
+def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1", "--limit", "3")
+    evaluate_run("two", "2", "--limit", "5")
     (comparison,) = keju("compare", "one", "two", "--json").json["comparisons"]
     kinds = len(comparison["subsets"])
     assert (comparison["n"], comparison["only_in_arm"]) == (3 * kinds, 2 * kinds)
     assert "only_in_base" not in comparison
 
 
-def test_nothing_shared_and_one_question_show_nothing(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("whole", "1")
+def test_nothing_shared_and_one_question_show_nothing(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("whole", "1")
     names = list(scores_of(keju, "whole"))
-    evaluate("first", "1", "--ids", names[0])
-    evaluate("second", "2", "--ids", names[1])
+    evaluate_run("first", "1", "--ids", names[0])
+    evaluate_run("second", "2", "--ids", names[1])
     (comparison,) = keju("compare", "first", "second", "--json").json["comparisons"]
     assert (comparison["n"], comparison["verdict"]) == (0, "nothing")
     ran = keju("compare", "first", "second")
@@ -350,17 +321,17 @@ def test_nothing_shared_and_one_question_show_nothing(keju: Keju, evaluate: Eval
     assert "one question shows nothing" in comparison["conclusion"]
 
 
-def test_repeats_are_averaged_first(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1", "--repeats", "3", "--generation-config", '{"temperature": 1}')
-    evaluate("two", "2")
+def test_repeats_are_averaged_first(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1", "--repeats", "3", "--generation-config", '{"temperature": 1}')
+    evaluate_run("two", "2")
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["comparisons"][0]["n"] == len(scores_of(keju, "two"))
 
 
-def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
-    evaluate("two", "2")
+def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
+    evaluate_run("two", "2")
     journal = Path("runs", "two", FILE)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:10]) + lines[10][:20])
@@ -368,33 +339,33 @@ def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, evaluate: Evaluate)
     assert (comparison["n"], comparison["only_in_base"]) == (10, len(lines) - 10)
 
 
-def test_the_arms_of_one_run_are_compared(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("arms", "1", "--arms", '[{"name": "plain"}, {"name": "other"}]')
+def test_the_arms_of_one_run_are_compared(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("arms", "1", "--arms", '[{"name": "plain"}, {"name": "other"}]')
     (comparison,) = keju("compare", "arms", "--json").json["comparisons"]
     assert (comparison["base"], comparison["arm"]) == ("plain", "other")
-    evaluate("more", "2", "--arms", '[{"name": "plain"}, {"name": "other"}]')
+    evaluate_run("more", "2", "--arms", '[{"name": "plain"}, {"name": "other"}]')
     pairs = keju("compare", "arms", "more", "--json").json["comparisons"]
     assert [pair["arm"] for pair in pairs] == ["more · plain", "more · other"]
-    evaluate("one")
+    evaluate_run("one")
     assert "has no arms to compare" in keju("compare", "one").err
 
 
-def test_two_exams_are_two_comparisons(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1", exams=("demo", "bbh"))
-    evaluate("two", "2", exams=("demo", "bbh"))
+def test_two_exams_are_two_comparisons(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1", exams=("demo", "bbh"))
+    evaluate_run("two", "2", exams=("demo", "bbh"))
     ran = keju("compare", "one", "two", "--json")
     assert [pair["exam"] for pair in ran.json["comparisons"]] == ["demo", "bbh"]
     ran = keju("compare", "one", "two", "--datasets", "bbh", "--json")
     assert [pair["exam"] for pair in ran.json["comparisons"]] == ["bbh"]
 
 
-def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) -> None:
+def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate_run: Evaluate) -> None:
     log, data = str(LOGS / "evalscope"), str(LOGS / "data")
     ran = keju("compare", log, log, "--data-dir", data, "--json")
     assert ran.code == 0, ran.err
     assert len(ran.json["comparisons"]) > 1
     assert all(pair["difference"] == 0 for pair in ran.json["comparisons"])
-    evaluate("one", exams=("bbh",))
+    evaluate_run("one", exams=("bbh",))
     ran = keju("compare", "one", log, "--data-dir", data, "--datasets", "bbh", "--json")
     assert ran.code == 0, ran.err
     (comparison,) = ran.json["comparisons"]
@@ -402,7 +373,7 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) 
     assert any("not fully known" in line for line in comparison["warnings"])
     ran = keju("compare", log, str(LOGS / "inspect" / "bbh.eval"), "--data-dir", data, "--json")
     assert ran.code == 3
-    evaluate("other")
+    evaluate_run("other")
     ran = keju("compare", "other", log, "--data-dir", data, "--json")
     assert ran.code == 3
     assert ran.json["comparisons"][0]["unlike"][0]["field"] == "exam"
@@ -423,9 +394,9 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) 
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(
-    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], message: str
+    keju: Keju, evaluate_run: Evaluate, words: tuple[str, ...], message: str
 ) -> None:
-    evaluate("one")
+    evaluate_run("one")
     Path("empty.jsonl").write_text("")
     Path("two.jsonl").write_text('{"id": "x", "output": "A"}\n')
     Path("strange.jsonl").write_text('{"id": "x", "output": "A"}\n')
@@ -436,8 +407,8 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     assert ran.err.count("\n") == 1
 
 
-def test_predictions_are_compared_with_a_run(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
+def test_predictions_are_compared_with_a_run(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
     names = list(scores_of(keju, "one"))
     lines = [json.dumps({"id": name, "output": "So the answer is (A)"}) for name in names]
     Path("p.jsonl").write_text("\n".join(lines))
@@ -449,8 +420,8 @@ def test_predictions_are_compared_with_a_run(keju: Keju, evaluate: Evaluate) -> 
     assert any("not fully known" in line for line in comparison["warnings"])
 
 
-def test_settings_of_predictions_are_taken_or_refused(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1", "--dataset-args", '{"demo": {"size": 9}}')
+def test_settings_of_predictions_are_taken_or_refused(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1", "--dataset-args", '{"demo": {"size": 9}}')
     names = list(scores_of(keju, "one"))
     lines = [json.dumps({"id": name, "output": "So the answer is (A)"}) for name in names]
     Path("some_predictions.jsonl").write_text("\n".join(lines))
@@ -467,22 +438,22 @@ def test_settings_of_predictions_are_taken_or_refused(keju: Keju, evaluate: Eval
 
 
 def test_one_exam_of_several_has_a_reader_that_the_others_lack(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     for name in ("one", "two"):
-        evaluate(name, name, exams=("demo", "bbh"))
+        evaluate_run(name, name, exams=("demo", "bbh"))
     ran = keju("compare", "one", "two", "--datasets", "bbh", "--reader", "paper", "--json")
     assert ran.code == 0, ran.err
     assert [pair["reader"] for pair in ran.json["comparisons"]] == ["paper"]
-    evaluate("alone")
+    evaluate_run("alone")
     ran = keju("gate", "alone", "--at-least", "0.1", "--datasets", "bbh", "--reader", "paper")
     assert "alone does not include bbh" in ran.err
 
 
-def test_questions_without_labels_say_nothing(keju: Keju, evaluate: Evaluate) -> None:
+def test_questions_without_labels_say_nothing(keju: Keju, evaluate_run: Evaluate) -> None:
     args = '{"ceval": {"split": "test", "subset_list": ["law"]}}'
     for name in ("one", "two"):
-        evaluate(name, name, "--dataset-args", args, "--limit", "3", exams=("ceval",))
+        evaluate_run(name, name, "--dataset-args", args, "--limit", "3", exams=("ceval",))
     ran = keju("compare", "one", "two", "--json")
     (comparison,) = ran.json["comparisons"]
     assert (comparison["n"], comparison["verdict"]) == (0, "nothing")
@@ -490,9 +461,9 @@ def test_questions_without_labels_say_nothing(keju: Keju, evaluate: Evaluate) ->
     assert "bounds" not in comparison
 
 
-def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
-    evaluate("two", "2")
+def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
+    evaluate_run("two", "2")
     journal = Path("runs", "two", FILE)
     lines = journal.read_text("utf-8").splitlines()
     for place, line in enumerate(lines[:4]):
@@ -581,8 +552,8 @@ def test_recorded_models_give_what_an_independent_computation_gives(
     assert python.comparisons[0].p == pair["p"]
 
 
-def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
+def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
     shutil.copytree("runs", "elsewhere")
     (comparison,) = keju("compare", "runs/one", "elsewhere/one", "--json").json["comparisons"]
     assert (comparison["base"], comparison["arm"]) == ("runs/one", "elsewhere/one")

@@ -19,6 +19,8 @@ from keju.task import FinishedTask
 from keju.types import Request
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 SUBSETS = ["word_sorting", "temporal_sequences", "object_counting"]
 LEARNT = 0.4
 

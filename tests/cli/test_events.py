@@ -7,7 +7,6 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,16 @@ from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-a-key-that-nobody-sees"
 SECRET_REPLY = "Zeppelin. The answer is (A)."
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    plan = Plan(key=KEY, answers=SECRET_REPLY, faults={"500": 0.3}, first_faults=("500",))
-    with FaultyEndpoint(plan) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(key=KEY, answers=SECRET_REPLY, faults={"500": 0.3}, first_faults=("500",))
 
 
 def task(endpoint: FaultyEndpoint, *flags: str) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from keju.runs.run import JudgedReadings, write_grades
 from keju.types import Answer, Fault, Reading, Reply, Request, Score
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 SIZE = 12
 
 

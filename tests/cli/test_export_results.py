@@ -24,6 +24,8 @@ from tests.cli.conftest import Keju
 from tests.reporting.documents import entry, results
 from tests.runs10.cases import RUNS
 
+pytestmark = pytest.mark.slow
+
 EVIL = "a|b`c`</td><script>\n# \\input{/etc/passwd} $x^2$ [y](javascript:z) _*~% & {}\x1b[2J=1+1"
 
 

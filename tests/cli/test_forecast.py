@@ -9,6 +9,8 @@ from keju.models.scripted import ScriptedModel
 from keju.types import Reply, Request
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 TASK = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "4")
 SITTING = (*TASK, "-q", "--no-report", "--run-id", "monday")
 
@@ -57,6 +59,7 @@ def test_few_replies_tell_a_pace_where_no_run_has_more(keju: Keju) -> None:
     assert keju(*forecast).json["pace"]["run"] == "c"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

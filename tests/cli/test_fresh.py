@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 ARGS = ("--subset", "boolean_expressions", "--subset", "word_sorting", "--seed", "7", "-n", "4")
 
 
@@ -37,6 +39,7 @@ def test_the_folder_has_the_published_layout(keju: Keju) -> None:
     assert json.loads(Path("out/fresh.json").read_text())["sha256"] == facts["sha256"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["evalscope", "paper", "answer-only", "mcpbr"])
 def test_keju_sits_the_folder_as_bbh_and_says_that_it_is_not(keju: Keju, protocol: str) -> None:
     assert keju("fresh", *ARGS, "-o", "out").code == 0

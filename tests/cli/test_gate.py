@@ -11,21 +11,21 @@ import pytest
 
 from keju import gate
 from tests.cli.conftest import Keju
-from tests.cli.test_compare import Evaluate, evaluate
 from tests.runs01.cases import HERE
+from tests.support.compared_runs import Evaluate
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
-__all__ = ["evaluate"]
+pytestmark = pytest.mark.slow
 
 
 def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("base", "1")
-    evaluate("same", "1")
-    evaluate("wrong", form="So the answer is (Z)")
-    evaluate("few", "1", "--limit", "1")
+    evaluate_run("base", "1")
+    evaluate_run("same", "1")
+    evaluate_run("wrong", form="So the answer is (Z)")
+    evaluate_run("few", "1", "--limit", "1")
     files = ("--junit", "g.xml", "--markdown", "g.md", "--badge", "g.svg")
     for run, code, verdict in (
         ("same", 0, "pass"),
@@ -49,9 +49,9 @@ def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
     assert gate("same", baseline="base", margin=0.05).verdict == "pass"
 
 
-def test_the_next_command_is_told_and_works(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("base", "1")
-    evaluate("few", "1", "--limit", "1")
+def test_the_next_command_is_told_and_works(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("base", "1")
+    evaluate_run("few", "1", "--limit", "1")
     ran = keju("gate", "few", "--baseline", "base", "--margin", "0.05")
     lines = ran.out.splitlines()
     next_commands = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
@@ -63,22 +63,22 @@ def test_the_next_command_is_told_and_works(keju: Keju, evaluate: Evaluate) -> N
 
 
 def test_runs_that_do_not_differ_are_told_how_many_questions_decide(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """So many that pass, and no fewer: 0.95^59 is below 0.05, 0.95^58 is above."""
-    evaluate("base", "1")
-    evaluate("few", "1", "--limit", "1")
+    evaluate_run("base", "1")
+    evaluate_run("few", "1", "--limit", "1")
     (row,) = keju("gate", "few", "--baseline", "base", "--margin", "0.05", "--json").json["gates"]
     assert (row["n"], row["needed"]) == (6, 59)
     assert "about 59 questions would decide" in row["conclusion"]
     for n, code in ((58, 3), (59, 0)):
-        evaluate(f"of-{n}", "1", "--total", str(n))
+        evaluate_run(f"of-{n}", "1", "--total", str(n))
         ran = keju("gate", f"of-{n}", "--baseline", "base", "--margin", "0.05")
         assert ran.code == code, ran.out
 
 
-def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
+def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.05")
     assert "warning: one is its own baseline" in " ".join(ran.out.split())
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.01", "--json")
@@ -86,8 +86,8 @@ def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, evaluate: Eval
     assert ran.json["next"] == []
 
 
-def test_a_score_is_gated_alone(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("one", "1")
+def test_a_score_is_gated_alone(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("one", "1")
     (entry,) = keju("score", "one", "--json").json["benchmarks"]
     score = entry["metrics"]["accuracy"]["value"]
     for least_score, code in ((score / 3, 0), (0.99, 1), (score - 0.01, 3)):
@@ -109,11 +109,11 @@ def interrupted(name: str, kept_share: float) -> None:
 
 
 def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("base", "1")
+    evaluate_run("base", "1")
     for name, kept_share, code in (("half", 0.5, 3), ("most", 0.95, 0)):
-        evaluate(name, "1")
+        evaluate_run(name, "1")
         interrupted(name, kept_share)
         for rule in (("--baseline", "base", "--margin", "0.1"), ("--at-least", "0.01")):
             ran = keju("gate", name, *rule, "--json")
@@ -127,10 +127,10 @@ def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(
 
 
 def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("base", "1")
-    evaluate("early", "1", "--until-ci", "0.2")
+    evaluate_run("base", "1")
+    evaluate_run("early", "1", "--until-ci", "0.2")
     (entry,) = keju("score", "early", "--json").json["benchmarks"]
     assert entry["stopping"]["met"]
     assert entry["n"] < keju("score", "base", "--json").json["benchmarks"][0]["n"]
@@ -143,16 +143,16 @@ def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(
 
 
 def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("base", "1", exams=("demo", "bbh"))
-    evaluate("copy", "1", exams=("demo", "bbh"))
+    evaluate_run("base", "1", exams=("demo", "bbh"))
+    evaluate_run("copy", "1", exams=("demo", "bbh"))
     ran = keju("gate", "copy", "--baseline", "base", "--margin", "0.05", "--json")
     demo, bbh = ran.json["gates"]
     assert ran.code == 3
     assert (demo["verdict"], bbh["verdict"]) == ("pass", "inconclusive")
     assert demo["p_holm"] == pytest.approx(2 * demo["p"])
-    evaluate("half", "1")
+    evaluate_run("half", "1")
     ran = keju("gate", "half", "--baseline", "base", "--margin", "0.05")
     assert (ran.code, "does not include bbh" in ran.err) == (2, True)
 
@@ -171,21 +171,21 @@ def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(
     ],
 )
 def test_what_cannot_be_gated_is_refused(
-    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], message: str
+    keju: Keju, evaluate_run: Evaluate, words: tuple[str, ...], message: str
 ) -> None:
-    evaluate("one", "1", "--limit", "1")
+    evaluate_run("one", "1", "--limit", "1")
     if words[0] == "two":
-        evaluate("two", "1", "--limit", "1", "--seed", "7")
+        evaluate_run("two", "1", "--limit", "1", "--seed", "7")
     ran = keju("gate", *words)
     assert (ran.code, message in ran.err) == (2, True), ran
 
 
 @pytest.mark.parametrize(("language", "points"), [("en", " points"), ("zh", " 个百分点")])
 def test_a_score_and_its_limit_are_told_in_one_form(
-    keju: Keju, evaluate: Evaluate, language: str, points: str
+    keju: Keju, evaluate_run: Evaluate, language: str, points: str
 ) -> None:
-    evaluate("base", "1")
-    evaluate("wrong", form="So the answer is (Z)")
+    evaluate_run("base", "1")
+    evaluate_run("wrong", form="So the answer is (Z)")
     ran = keju("gate", "wrong", "--at-least", "0.7", "--language", language)
     row = next(line for line in ran.out.splitlines() if "70.00" in line)
     amounts = re.findall(r"[\d.]+ %", row)
@@ -203,9 +203,9 @@ def test_a_score_and_its_limit_are_told_in_one_form(
 
 @pytest.mark.parametrize("flag", ["--limit", "--total"])
 def test_a_score_that_is_undecided_is_told_how_the_run_grows(
-    keju: Keju, evaluate: Evaluate, flag: str
+    keju: Keju, evaluate_run: Evaluate, flag: str
 ) -> None:
-    evaluate("c1", "1", flag, "4")
+    evaluate_run("c1", "1", flag, "4")
     levels = [str(percent / 100) for percent in range(2, 90, 2)]
     gates = {
         least_score: keju("gate", "c1", "--at-least", least_score, "--json")
@@ -235,15 +235,15 @@ def test_a_score_that_is_undecided_is_told_how_the_run_grows(
 )
 def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     keju: Keju,
-    evaluate: Evaluate,
+    evaluate_run: Evaluate,
     flag: str,
     per_unit: int,
     asked_units: int,
     baseline: int | None,
     grown: list[str],
 ) -> None:
-    evaluate("base", "1", *(() if baseline is None else (flag, str(baseline * per_unit))))
-    evaluate("few", "1", flag, str(asked_units * per_unit))
+    evaluate_run("base", "1", *(() if baseline is None else (flag, str(baseline * per_unit))))
+    evaluate_run("few", "1", flag, str(asked_units * per_unit))
     gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
@@ -263,12 +263,12 @@ def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     ("flag", "per_unit", "grown"), [("--limit", 2, (30, 30)), ("--total", 12, (59, 177))]
 )
 def test_runs_that_share_some_subsets_grow_until_these_decide(
-    keju: Keju, evaluate: Evaluate, flag: str, per_unit: int, grown: tuple[int, int]
+    keju: Keju, evaluate_run: Evaluate, flag: str, per_unit: int, grown: tuple[int, int]
 ) -> None:
     """Questions of a subset that only one of the runs asks decide nothing."""
-    evaluate("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(per_unit))
+    evaluate_run("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(per_unit))
     two_subsets = '{"demo": {"size": 40, "subset_list": ["object_counting", "word_sorting"]}}'
-    evaluate("some", "1", "--dataset-args", two_subsets, flag, "10")
+    evaluate_run("some", "1", "--dataset-args", two_subsets, flag, "10")
     gate = ("gate", "some", "--baseline", "all", "--margin", "0.05", "--json")
     ran = keju(*gate)
     (row,) = ran.json["gates"]
@@ -280,7 +280,7 @@ def test_runs_that_share_some_subsets_grow_until_these_decide(
     decided = keju(*gate)
     assert (decided.code, decided.json["gates"][0]["n"] >= 59) == (0, True), decided
     less = '{"demo": {"size": 40, "subset_list": ["object_counting", "dyck_languages"]}}'
-    evaluate("less", "1", "--dataset-args", less, flag, "4")
+    evaluate_run("less", "1", "--dataset-args", less, flag, "4")
     ran = keju("gate", "some", "--baseline", "less", "--margin", "0.05", "--json")
     (row,) = ran.json["gates"]
     assert (row["needed"] > row["whole"] == 40, "--resume" in str(ran.json["next"])) == (
@@ -290,10 +290,10 @@ def test_runs_that_share_some_subsets_grow_until_these_decide(
 
 
 def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("base", "1", "--dataset-args", '{"demo": {"limit": 2}}')
-    evaluate("few", "1", "--limit", "9", "--dataset-args", '{"demo": {"limit": 1}}')
+    evaluate_run("base", "1", "--dataset-args", '{"demo": {"limit": 2}}')
+    evaluate_run("few", "1", "--limit", "9", "--dataset-args", '{"demo": {"limit": 1}}')
     gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
     ran = keju(*gate, "--json")
     assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
@@ -304,28 +304,30 @@ def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
     assert keju(*gate).code == 0
 
 
-def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("base", "1", "--limit", "2")
+def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("base", "1", "--limit", "2")
     for name, flags in (
         ("total", ("--total", "12")),
         ("drawn", ("--limit", "2", "--sample", "random")),
     ):
-        evaluate(name, "1", *flags)
+        evaluate_run(name, "1", *flags)
         ran = keju("gate", name, "--baseline", "base", "--margin", "0.05", "--json")
         assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
         assert [command.split()[1] for command in ran.json["next"]] == ["compare", "plan"]
 
 
-def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("few", "1", "--limit", "8")
+def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, evaluate_run: Evaluate) -> None:
+    evaluate_run("few", "1", "--limit", "8")
     assert keju("gate", "few", "--at-least", "0.3", "--json").json["gates"][0]["needed"] > 120
     ran = keju("gate", "few", "--at-least", "0.3", "--json")
     assert not any("--resume" in command for command in ran.json["next"]), ran.json
 
 
-def test_a_run_that_is_not_finished_is_told_how_to_go_on(keju: Keju, evaluate: Evaluate) -> None:
-    evaluate("base", "1")
-    evaluate("half", "1")
+def test_a_run_that_is_not_finished_is_told_how_to_go_on(
+    keju: Keju, evaluate_run: Evaluate
+) -> None:
+    evaluate_run("base", "1")
+    evaluate_run("half", "1")
     interrupted("half", 0.5)
     go_on = "keju eval --config runs/half/manifest.json --resume"
     for rule in (("--at-least", "0.01"), ("--baseline", "base", "--margin", "0.1")):
@@ -366,14 +368,14 @@ def test_a_run_with_a_key_is_told_to_give_it_again(
 
 
 def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """Those that draw at random share few questions, which is said; the first ones are shared."""
     gate = ("--margin", "0.3", "--json")
     for seed in ("1", "2"):
         part = ("--limit", "4", "--seed", seed)
-        evaluate(f"first{seed}", "1", *part, exams=("bbh",))
-        evaluate(f"drawn{seed}", "1", *part, "--sample", "random", exams=("bbh",))
+        evaluate_run(f"first{seed}", "1", *part, exams=("bbh",))
+        evaluate_run(f"drawn{seed}", "1", *part, "--sample", "random", exams=("bbh",))
     first_gate = keju("gate", "first1", "--baseline", "first2", *gate)
     assert (first_gate.code, "--resume --limit" in first_gate.json["next"][0]) == (3, True), (
         first_gate
@@ -386,10 +388,10 @@ def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(
 
 
 def test_an_exam_without_more_questions_is_said_to_have_none(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     for name, salt in (("base", "1"), ("other", "2")):
-        evaluate(name, salt, exams=("bbh",))
+        evaluate_run(name, salt, exams=("bbh",))
     gate = ("gate", "other", "--baseline", "base", "--margin", "0.02")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
@@ -402,11 +404,11 @@ def test_an_exam_without_more_questions_is_said_to_have_none(
 
 
 def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """By commands that work as they stand: both runs anew, and their gate."""
-    evaluate("base", "1")
-    evaluate("same", "1")
+    evaluate_run("base", "1")
+    evaluate_run("same", "1")
     ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
     (row,) = ran.json["gates"]
     assert (ran.code, row["needed"]) == (3, 149)
@@ -426,11 +428,11 @@ def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(
 
 
 def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """By commands that ask all the questions that are made."""
     for name, flags in (("base", ("--limit", "18")), ("same", ("--total", "100"))):
-        evaluate(name, "1", *flags)
+        evaluate_run(name, "1", *flags)
     ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
     own_command, base, gate, *_ = ran.json["next"]
     assert "--dataset-args demo.size=25 --total 150 --run-id same-25" in own_command
@@ -441,8 +443,8 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     assert keju(*shlex.split(gate)[1:], "--json").json["gates"][0]["n"] == 150
     size_args = ("--dataset-args", '{"fresh_bbh": {"n": 2}}')
-    evaluate("two", "1", *size_args, exams=("demo", "fresh_bbh"))
-    evaluate("two-base", "1", *size_args, exams=("demo", "fresh_bbh"))
+    evaluate_run("two", "1", *size_args, exams=("demo", "fresh_bbh"))
+    evaluate_run("two-base", "1", *size_args, exams=("demo", "fresh_bbh"))
     two_exams = keju("gate", "two", "--baseline", "two-base", "--margin", "0.02", "--json")
     own_command, base, gate, *_ = two_exams.json["next"]
     for command in (own_command, base):
@@ -462,10 +464,14 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
     ],
 )
 def test_a_limit_that_lets_all_through_does_not_hold_back_what_is_made_beside(
-    keju: Keju, evaluate: Evaluate, exams: tuple[str, ...], flags: tuple[str, ...], limit_flag: str
+    keju: Keju,
+    evaluate_run: Evaluate,
+    exams: tuple[str, ...],
+    flags: tuple[str, ...],
+    limit_flag: str,
 ) -> None:
     for name in ("base", "same"):
-        evaluate(name, "1", *flags, exams=exams)
+        evaluate_run(name, "1", *flags, exams=exams)
     gated = ("gate", "same", "--baseline", "base", "--margin", "0.02", "--json", "--datasets")
     ran = keju(*gated, "demo")
     (row,) = ran.json["gates"]
@@ -479,11 +485,11 @@ def test_a_limit_that_lets_all_through_does_not_hold_back_what_is_made_beside(
 
 
 def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """And its sentence, for the two runs at hand."""
-    evaluate("base", "1", "--limit", "4")
-    evaluate("other", "2", "--limit", "4")
+    evaluate_run("base", "1", "--limit", "4")
+    evaluate_run("other", "2", "--limit", "4")
     margins = [f"{percent / 100:g}" for percent in range(2, 60, 2)]
     gates = (keju("gate", "other", "--baseline", "base", "--margin", m, "--json") for m in margins)
     ran = next(ran for ran in gates if ran.code == 3 and ran.json["gates"][0]["planned"] <= 120)
@@ -507,13 +513,13 @@ def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(
     ("run", "verdict", "code"), [("same", "pass", 0), ("wrong", "fail", 1), ("few", "", 3)]
 )
 def test_a_plan_decides_as_the_gate_does(
-    keju: Keju, evaluate: Evaluate, run: str, verdict: str, code: int
+    keju: Keju, evaluate_run: Evaluate, run: str, verdict: str, code: int
 ) -> None:
     """Of a decided gate no sentence says that more questions would decide it."""
-    evaluate("base", "1")
-    evaluate("same", "1")
-    evaluate("wrong", form="So the answer is (Z)")
-    evaluate("few", "1", "--limit", "1")
+    evaluate_run("base", "1")
+    evaluate_run("same", "1")
+    evaluate_run("wrong", form="So the answer is (Z)")
+    evaluate_run("few", "1", "--limit", "1")
     gated = keju("gate", run, "--baseline", "base", "--margin", "0.05", "--json")
     (row,) = gated.json["gates"]
     power_plan = keju(
@@ -525,9 +531,9 @@ def test_a_plan_decides_as_the_gate_does(
     assert any("would decide" in text for text in power_plan.json["warnings"]) is (not verdict)
 
 
-def test_several_exams_are_gated_with_holms_p(keju: Keju, evaluate: Evaluate) -> None:
+def test_several_exams_are_gated_with_holms_p(keju: Keju, evaluate_run: Evaluate) -> None:
     """A score that passes alone by little does not pass as one of two that are tried."""
-    evaluate("r", "1", exams=("bbh", "demo"))
+    evaluate_run("r", "1", exams=("bbh", "demo"))
     rows = keju("gate", "r", "--at-least", "0.5", "--json").json["gates"]
     best_row = max(rows, key=lambda row: row["low"])
     least_score = f"{best_row['low'] - 1e-4:.6f}"
@@ -543,21 +549,21 @@ def test_several_exams_are_gated_with_holms_p(keju: Keju, evaluate: Evaluate) ->
 
 
 def test_replies_without_an_answer_are_told_of_with_a_least_score_too(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("mute", form="I do not know.")
+    evaluate_run("mute", form="I do not know.")
     ran = keju("gate", "mute", "--at-least", "0.5")
     assert "keju audit mute shows which, and why" in ran.out
-    evaluate("base")
+    evaluate_run("base")
     both_rules = keju("gate", "mute", "--baseline", "base", "--margin", "0.05", "--at-least", "0.5")
     assert both_rules.out.count("keju audit mute shows which, and why") == 1
 
 
 def test_an_undecided_score_says_how_many_questions_there_are(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
     """Thousands are separated, and what an exam has not is not told as a next step."""
-    evaluate("base", "1")
+    evaluate_run("base", "1")
     row = keju("gate", "base", "--at-least", "0.28", "--json").json["gates"][0]
     ran = keju("gate", "base", "--at-least", "0.28")
     assert row["needed"] > 1000 > row["whole"]
@@ -568,14 +574,14 @@ def test_an_undecided_score_says_how_many_questions_there_are(
 
 
 def test_runs_that_are_not_comparable_are_told_the_command_that_shows_all_that_differs(
-    keju: Keju, evaluate: Evaluate
+    keju: Keju, evaluate_run: Evaluate
 ) -> None:
-    evaluate("one", "1", "--limit", "1")
-    evaluate("two", "1", "--limit", "1", "--seed", "7")
+    evaluate_run("one", "1", "--limit", "1")
+    evaluate_run("two", "1", "--limit", "1", "--seed", "7")
     refusal = keju("gate", "two", "--baseline", "one", "--margin", "0.1").err
-    assert "; keju diff one two shows all that differs" in refusal
+    assert "; keju compare --why one two shows every difference" in refusal
     output = keju("compare", "one", "two").out
-    assert "  keju diff one two  # all that differs between them" in output
+    assert "  keju compare --why one two  # every difference" in output
     assert keju("diff", "one", "two").code == 0
 
 

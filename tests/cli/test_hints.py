@@ -270,6 +270,7 @@ def test_list_alone_says_what_can_be_listed(keju: Keju) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("list_kind", ["benchmarks", "subsets", "protocols", "models", "runs"])
 def test_below_a_table_stands_what_to_do_with_it(keju: Keju, list_kind: str, language: str) -> None:

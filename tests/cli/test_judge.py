@@ -19,6 +19,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.open_exam import SIZE
 from tests.support.replies import EndpointRequest, Plan
 
+pytestmark = pytest.mark.slow
+
 EXAM = ("--datasets", "demo", "--dataset-args", '{"demo": {"size": 2}}')
 UNITS = 12
 

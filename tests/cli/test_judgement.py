@@ -27,6 +27,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.recorded_replies import KNOCK
 from tests.support.replies import EndpointRequest, Plan, draw
 
+pytestmark = pytest.mark.slow
+
 DATA = str(HERE / "data")
 WRONG, RIGHT = "(A)", "(E)"
 """Answers to the first question of `snarks` in the data of the tests."""

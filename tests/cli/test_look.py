@@ -18,6 +18,8 @@ from keju.solvers.sandbox.supervisor import PREFIX
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
 
+pytestmark = pytest.mark.slow
+
 SHAPE = {"n", "mean", "min", "max"}
 
 

@@ -25,6 +25,8 @@ from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 HEAVY = "{'typer', 'rich', 'pydantic', 'yaml', 'msgspec', 'pyreqwest'}"
 
 

@@ -12,6 +12,8 @@ import pytest
 from tests.cli.conftest import Keju
 from tests.solvers.mcp.conftest import PROGRAM
 
+pytestmark = pytest.mark.slow
+
 CALCULATOR = Path(__file__).parents[2] / "examples" / "mcp" / "calculator.py"
 
 

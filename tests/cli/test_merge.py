@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,10 @@ from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, RIGHT, candidate_or_verdict
 from tests.support.killed import killed_in
+from tests.support.processes import environment
 from tests.support.replies import EndpointRequest, Plan, draw
-from tests.test_kill import environment
+
+pytestmark = pytest.mark.slow
 
 SIZE = 40
 SUBSETS = 2
@@ -35,9 +36,9 @@ def answer(request: EndpointRequest) -> str:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answer)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answer)
 
 
 class Evaluate:

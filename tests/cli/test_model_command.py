@@ -8,7 +8,7 @@ import pytest
 
 from keju.models import weights
 from tests.cli.conftest import Keju
-from tests.models.test_weights import TOY, toy_wheel
+from tests.support.toy_weights import TOY, toy_wheel
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, Raw
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-echoed-5f0c9a"
 EXAM = {"demo": {"size": 4, "subset_list": ["boolean_expressions"]}}
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keju.benchmarks import registry
 from keju.runs.journal import FILE, Records
 from keju.types import Answer
 from tests.cli.conftest import Keju, Ran
@@ -19,6 +17,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, RIGHT, candidate_or_verdict
 from tests.support.open_exam import SIZE
 from tests.support.replies import EndpointRequest, Plan, draw
+
+pytestmark = pytest.mark.slow
 
 ARGS = {"size": 20, "subset_list": ["object_counting"]}
 RUN = Path("runs", "r")
@@ -29,9 +29,9 @@ def answer(request: EndpointRequest) -> str:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answer)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answer)
 
 
 class Evaluate:
@@ -270,11 +270,6 @@ def test_resume_goes_on_under_the_protocol_of_the_run(evaluate: Evaluate, keju: 
     resumed = keju(*base, "--resume", "--json")
     assert resumed.code == 0, resumed.err
     assert resumed.json["benchmarks"][0]["protocol"] == "letters"
-
-
-@pytest.fixture
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 def test_eval_asks_no_judge_that_it_does_not_name(keju: Keju, open_exam: None) -> None:

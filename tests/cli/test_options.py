@@ -85,6 +85,7 @@ def test_every_setting_is_a_field_of_the_configuration() -> None:
     assert settings == set(TaskConfig.model_fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name"), VALUED, ids=lambda row_or_name: getattr(row_or_name, "name", row_or_name)
 )

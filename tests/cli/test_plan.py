@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ import pytest
 import keju as public
 from keju.stats.power import items_needed_exactly, minimal_detectable_effect
 from tests.cli.conftest import Keju, Ran
-from tests.cli.test_compare import LOGS, SUBSETS, Evaluate
-from tests.cli.test_compare import evaluate as sit_exam
-from tests.cli.test_until import write_exam
+from tests.support.compared_runs import LOGS, SUBSETS, Evaluate
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.own_exam import write_exam
 from tests.support.replies import EndpointRequest, Plan, draw
 
-__all__ = ["sit_exam"]
+pytestmark = pytest.mark.slow
+
 
 QUIZ = "custom:quiz"
 
@@ -31,9 +30,9 @@ def wordy(request: EndpointRequest) -> str:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=wordy)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=wordy)
 
 
 def evaluate(keju: Keju, endpoint: FaultyEndpoint, *flags: str, run: str = "r") -> Ran:
@@ -218,10 +217,12 @@ def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> Non
     assert "protocol letters in place of text" in other_protocol["warnings"][-1]
 
 
-def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: Evaluate) -> None:
+def test_the_data_of_the_pilot_count_where_none_are_named(
+    keju: Keju, evaluate_run: Evaluate
+) -> None:
     """The command that a gate names works as it stands, as do others with this pilot."""
     for name, salt in (("base", "1"), ("other", "2")):
-        sit_exam(name, salt, "--limit", "2", exams=("bbh",))
+        evaluate_run(name, salt, "--limit", "2", exams=("bbh",))
     gated = ("--pilot", "other", "--baseline", "base", "--margin", "0.3")
     planned = keju("plan", "bbh", *gated)
     assert planned.code == 0

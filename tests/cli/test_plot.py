@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def runs(keju: Keju) -> list[str]:
@@ -19,6 +21,7 @@ def runs(keju: Keju) -> list[str]:
     return ["one", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["forest", "latency", "tokens", "outcomes"])
 def test_figures_of_runs(keju: Keju, runs: list[str], tmp_path: Path, kind: str) -> None:
     ran = keju("plot", *runs, "--kind", kind, "-o", "both.svg", "--json")

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.processes import environment, wait_for_records
 from tests.support.replies import Plan
-from tests.test_kill import environment, wait_for_records
+
+pytestmark = pytest.mark.slow
 
 KEJU = (sys.executable, "-m", "keju")
 RUN = ("--work-dir", "runs", "--run-id", "r", "--json", "--quiet")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Keju
-from tests.cli.test_run import NOT_KNOWN, SUBSET, expression_in
+from tests.support.calculations import NOT_KNOWN, SUBSET, expression_in
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.local_model import real_weights
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
-pytestmark = pytest.mark.usefixtures("_a_sandbox")
+pytestmark = [pytest.mark.usefixtures("_a_sandbox"), pytest.mark.slow]
 
 
 def exam(size: int, **settings: Any) -> tuple[str, ...]:

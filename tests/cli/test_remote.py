@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "memory://bucket/runs/tuesday"
 
 

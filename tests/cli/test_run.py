@@ -23,38 +23,18 @@ from tests.cli.conftest import Keju, Ran
 from tests.solvers.mcp.conftest import PROGRAM
 from tests.support import anthropic_server
 from tests.support.anthropic_server import AnthropicServer, tool_use
+from tests.support.calculations import NOT_KNOWN, SUBSET, calculates, expression_in
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.mcp_server import compute
+from tests.support.processes import environment
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
-from tests.test_kill import environment
 
-SUBSET = "multistep_arithmetic_two"
 CALCULATOR = {"name": "calc", "command": sys.executable, "args": ["-I", str(PROGRAM)]}
-EXPRESSION = re.compile(r"(\(\(.*\)\)) =")
-NOT_KNOWN = "I cannot say"
-
-
-def expression_in(request: EndpointRequest) -> str:
-    match = EXPRESSION.search(request.text)
-    return match[1] if match else ""
-
-
-def calculates(request: EndpointRequest) -> Any:
-    """Solves arithmetic only with a calculator; alone only where the expression is short."""
-    results, tools = results_in(request), request.body.get("tools", [])
-    names = [t["function"]["name"] for t in tools if "calculate" in t["function"]["name"]]
-    expression = expression_in(request)
-    if not expression:
-        return "OK"
-    if results:
-        value = results[-1]
-        return f"It computes.\n{value}" if re.fullmatch(r"-?\d+", value) else NOT_KNOWN
-    return calling((names[0], {"expression": expression})) if names else NOT_KNOWN
 
 
 @contextmanager
-def endpoint(answers: Callable[[EndpointRequest], Any], **plan: Any) -> Iterator[FaultyEndpoint]:
+def serve(answers: Callable[[EndpointRequest], Any], **plan: Any) -> Iterator[FaultyEndpoint]:
     with FaultyEndpoint(Plan(answers=answers, **plan)) as running:
         yield running
 
@@ -184,7 +164,7 @@ def test_another_benchmark_leaves_out_the_settings_of_the_file_s_own(keju: Keju)
 
 
 def test_tools_that_a_model_may_not_see_are_told_before_the_first_question(keju: Keju) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         content = {"benchmark": "demo", "arms": arms("baseline", "calc", "placebo")}
         file = write(Path(), served, **content)
         ran = keju("run", "-c", file, "-n", "2")
@@ -204,7 +184,7 @@ def test_tools_that_a_model_may_not_see_are_told_before_the_first_question(keju:
 def test_a_calculator_helps_and_its_placebo_does_not(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         file = write(
             tmp_path,
             served,
@@ -276,7 +256,7 @@ def test_effect_interval_and_p_are_those_computed_by_hand(
     with_it = [not -20 <= target < 0 for target in targets]
     table = Counter(zip(with_it, alone, strict=True))
     assert [table[True, False], table[False, True], table[True, True]] == [24, 2, 10]
-    with endpoint(half_calculates) as served:
+    with serve(half_calculates) as served:
         content = {"filter_category": [SUBSET], "data_dir": str(data_dir)}
         file = write(tmp_path, served, arms=arms("baseline", "calc", "placebo"), **content)
         ran = keju("run", "-c", file, "-n", "40", "--json")
@@ -317,7 +297,7 @@ def test_two_servers_of_one_arm_with_tools_of_equal_names(
     instructions = ["--instructions", "Ask both sides."]
     left_server, right = TWO_SERVERS
     servers = [left_server | {"args": [*left_server["args"], *instructions]}, right]
-    with endpoint(answers) as served:
+    with serve(answers) as served:
         settings: dict[str, Any] = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
         settings["arms"] = [{"name": "none"}, {"name": "both", "servers": servers}]
         file = write(tmp_path, served, **settings)
@@ -349,7 +329,7 @@ def test_two_servers_of_one_arm_with_tools_of_equal_names(
 def test_tools_that_would_be_called_alike_are_refused(
     keju: Keju, tmp_path: Path, data_dir: Path, names: tuple[str, str], words: str
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         arm = {"name": "both", "servers": [CALCULATOR | {"name": name} for name in names]}
         file = write(tmp_path, served, arms=[arm], data_dir=str(data_dir))
         ran = keju("run", "-c", file, "-n", "1")
@@ -358,7 +338,7 @@ def test_tools_that_would_be_called_alike_are_refused(
 
 
 def test_one_arm_alone(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 2}
         file = write(tmp_path, served, mcp_server=CALCULATOR, **settings)
         arms_by_flag = {
@@ -372,7 +352,7 @@ def test_one_arm_alone(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
 
 
 def test_which_questions_a_number_takes(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
-    with endpoint(lambda _: "x") as served:
+    with serve(lambda _: "x") as served:
         file = write(tmp_path, served, data_dir=str(data_dir), sample_size=60)
 
         def subsets(*flags: str) -> dict[str, int]:
@@ -402,7 +382,7 @@ def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_d
             return f"{results_in(request)[-1]} is {number}"
         return calling(("calc__crash_on", {"n": number}))
 
-    with endpoint(answers) as served:
+    with serve(answers) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "max_concurrent": 41}
         file = write(tmp_path, served, mcp_server=CALCULATOR, error_limit=0.5, **settings)
         ran = keju("run", "-c", file, "-n", "41", "-M", "-o", "out.json", "--json")
@@ -429,7 +409,7 @@ def test_a_server_that_ends_too_often_leaves_the_run_incomplete(
     def answers(request: EndpointRequest) -> Any:
         return calling(("calc__crash", {})) if expression_in(request) else "OK"
 
-    with endpoint(answers) as served:
+    with serve(answers) as served:
         server = CALCULATOR | {"max_restarts": 1}
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 6}
         file = write(tmp_path, served, mcp_server=server, **settings)
@@ -450,7 +430,7 @@ def test_a_server_that_ends_too_often_leaves_the_run_incomplete(
 def test_the_definitions_cost_what_the_check_has_said(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
         file = write(tmp_path, served, arms=arms("calc"), **settings)
         (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
@@ -462,7 +442,7 @@ def test_the_definitions_cost_what_the_check_has_said(
 def test_a_server_that_does_not_start_costs_no_request(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(lambda _: "x") as served:
+    with serve(lambda _: "x") as served:
         server = CALCULATOR | {"args": [*CALCULATOR["args"], "--die"]}
         ran = keju("run", "-c", write(tmp_path, served, mcp_server=server, data_dir=str(data_dir)))
         assert served.stats.requests == 0
@@ -476,7 +456,7 @@ def test_endpoint_faults_in_the_middle_of_episodes(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
     faults = {"429": 0.1, "500": 0.1, "drop": 0.05, "malformed": 0.05}
-    with endpoint(calculates, faults=faults) as served:
+    with serve(calculates, faults=faults) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "retry_interval": 0.01}
         settings |= {"attempts": 20}
         file = write(tmp_path, served, arms=arms("baseline", "calc"), **settings)
@@ -492,7 +472,7 @@ def test_nothing_is_left_after_kill_9(tmp_path: Path, data_dir: Path) -> None:
 
     folder = tmp_path / "started"
     folder.mkdir()
-    with endpoint(answers) as served:
+    with serve(answers) as served:
         server = CALCULATOR | {"args": [*CALCULATOR["args"], "{workdir}", str(folder)]}
         server["setup_command"] = f"echo {{workdir}} > {folder}/workdir"
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
@@ -548,7 +528,7 @@ def rows(tmp_path: Path) -> Path:
 def test_a_subset_that_cannot_be_read_is_left_out_with_a_warning(
     keju: Keju, tmp_path: Path, rows: Path
 ) -> None:
-    with endpoint(lambda _: "So:\nFalse") as served:
+    with serve(lambda _: "So:\nFalse") as served:
         subset_names = ["boolean_expressions", "navigate"]
         file = write(tmp_path, served, data_dir=str(rows), filter_category=subset_names)
         ran = keju("run", "-c", file, "-o", "out.json")
@@ -596,7 +576,7 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
     tmp_path: Path,
     data_dir: Path,
 ) -> None:
-    with endpoint(lambda _: "x") as served:
+    with serve(lambda _: "x") as served:
         file = write(tmp_path, served, **({"data_dir": str(data_dir)} | content))
         ran = keju("run", "-c", file, *flags)
         assert served.stats.requests == 0
@@ -621,7 +601,7 @@ def test_keys_without_effect_are_named_and_secrets_are_nowhere(
         results = results_in(request)
         return results[0] if results else calling(("calc__variable", {"text": "LICENCE"}))
 
-    with endpoint(answers) as served:
+    with serve(answers) as served:
         env = {"LICENCE": "${LICENCE_KEY}", "OTHER": "an0ther-secret"}
         server = CALCULATOR | {"env": env, "args": [*CALCULATOR["args"], "--", "-k=${LICENCE_KEY}"]}
         settings = {"data_dir": str(data_dir), "thinking_budget": 2000, "filter_category": [SUBSET]}
@@ -639,7 +619,7 @@ def test_keys_without_effect_are_named_and_secrets_are_nowhere(
 def test_the_results_never_go_over_the_config_file(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         file = write(tmp_path, served, data_dir=str(data_dir), mcp_server=CALCULATOR)
         before = Path(file).read_text()
         ran = keju("run", "-c", file, "-n", "1", "-o", "./config.yaml")
@@ -659,7 +639,7 @@ def test_the_printed_command_resumes_a_run_whose_server_has_a_literal_secret(
             return "OK"
         return calling(("calc__crash", {}))
 
-    with endpoint(answers) as served:
+    with serve(answers) as served:
         server = CALCULATOR | {"env": {"MY_SECRET": "s3cr3t-value"}, "max_restarts": 1}
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
         file = write(tmp_path, served, mcp_server=server, **settings)
@@ -677,7 +657,7 @@ def test_the_printed_command_resumes_a_run_whose_server_has_a_literal_secret(
 def test_a_documented_file_of_mcpbr_with_a_data_set_and_a_budget(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
         settings |= {"dataset": None, "budget": 50.0}
         file = write(tmp_path, served, mcp_server=CALCULATOR, **settings)
@@ -694,7 +674,7 @@ def test_a_documented_file_of_mcpbr_with_a_data_set_and_a_budget(
 def test_a_run_without_servers_says_that_nothing_is_compared(
     content: dict[str, Any], keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         file = write(tmp_path, served, data_dir=str(data_dir), **content)
         ran = keju("run", "-c", file, "-n", "1", "--filter-category", SUBSET)
         alone = keju("run", "-c", file, "-n", "1", "--filter-category", SUBSET, "-B")
@@ -706,7 +686,7 @@ def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
     """And not with a run that was sat in other arms."""
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
         alone = write(tmp_path, served, arms=arms("calc"), **settings)
         assert "keju compare" not in keju("run", "-c", alone, "--run-id", "alone").out
@@ -722,7 +702,7 @@ def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
 def test_a_run_with_arms_is_shown_and_exported_step_by_step(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    with endpoint(calculates) as served:
+    with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
         file = write(tmp_path, served, arms=arms("calc", "baseline"), **settings)
         ran = keju("run", "-c", file, "--run-id", "r")

@@ -18,6 +18,8 @@ from keju.runs.run import Run
 from keju.types import Request
 from tests.cli.conftest import Keju
 
+pytestmark = pytest.mark.slow
+
 
 def at_temperature(request: Request) -> str:
     return f"So the answer is (A). EndpointRequest at {request.sampling.temperature}."

@@ -19,6 +19,8 @@ from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-a-key-that-nobody-sees"
 SECRET_REPLY = "Zeppelin. The answer is (A)."
 
@@ -209,6 +211,7 @@ def test_a_span_for_each_request_by_the_conventions(keju: Keju, collector: Colle
     assert b"Zeppelin" not in collector.raw
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_not_there_is_said_once(
     keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import calling, results_in
 
+pytestmark = pytest.mark.slow
+
 EXAM = {"demo": {"size": 1, "subset_list": ["boolean_expressions"]}}
 
 

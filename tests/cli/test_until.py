@@ -17,26 +17,13 @@ import pytest
 from keju.runs.journal import FILE, Records
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.own_exam import write_exam
+from tests.support.processes import environment, wait_for_records
 from tests.support.replies import EndpointRequest, Plan, draw
-from tests.test_kill import environment, wait_for_records
+
+pytestmark = pytest.mark.slow
 
 NUMBER = re.compile(r"case (\d+)")
-SIZES = {"easy": 600, "hard": 200}
-
-
-def write_exam(
-    folder: Path = Path("quiz"), *, sizes: dict[str, int] = SIZES, **fields: Any
-) -> None:
-    """Questions whose answer is A, three of four in the subset `easy`."""
-    folder.mkdir()
-    number = 0
-    for subset, size in sizes.items():
-        with (folder / f"{subset}.jsonl").open("w") as file:
-            for _ in range(size):
-                row = {"question": f"case {number}: which?", "choices": ["yes", "no", "so"]}
-                extra = {key: value(number) for key, value in fields.items()}
-                file.write(json.dumps(row | {"answer": "A", "id": f"q{number}"} | extra) + "\n")
-                number += 1
 
 
 def right_with(chance: float, salt: str = "") -> Callable[[EndpointRequest], str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,16 @@ from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan
 
+pytestmark = pytest.mark.slow
+
 REWARD = re.compile(r"^reward/avg=(\S+) std=(\S+)$", re.MULTILINE)
 OPEN = '{"mode": "zero_shot", "answer_mode": "open", "max_episodes": 8}'
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers="D")) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers="D")
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ from tests.matrix.conftest import asking as asking
 from tests.matrix.conftest import exams as exams
 from tests.matrix.conftest import write_plan as write_plan
 from tests.support.endpoint import FaultyEndpoint
-from tests.test_kill import environment
+from tests.support.processes import environment
+
+pytestmark = pytest.mark.slow
 
 
 def start(*argv: str, folder: Path) -> subprocess.Popen[str]:

@@ -15,7 +15,9 @@ from keju.errors import Notice, did_you_mean
 from keju.messages import catalogue, text_of
 from keju.runs.run import make_run_id
 from tests.cli.conftest import Keju
-from tests.messages.test_chinese import HALF_WIDTH, PROGRAM
+from tests.support.chinese_text import HALF_WIDTH, PROGRAM
+
+pytestmark = pytest.mark.slow
 
 DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--limit", "2")
 

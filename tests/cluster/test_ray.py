@@ -16,6 +16,8 @@ from tests.cluster.conftest import Keju, Ran, Raylets, wait_until, with_signal
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-never-to-be-seen"
 SIZE = 100
 QUESTIONS = 6 * SIZE

@@ -11,6 +11,8 @@ from perf.soak.scale import opened, play
 
 from tests.cluster.conftest import Raylets
 
+pytestmark = pytest.mark.slow
+
 SIZE = 240
 
 

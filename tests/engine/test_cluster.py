@@ -27,6 +27,8 @@ from tests.support.actors import PretendedActor, pretended
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, draw
 
+pytestmark = pytest.mark.slow
+
 SIZE = 40
 QUESTIONS = 6 * SIZE
 

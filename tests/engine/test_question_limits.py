@@ -22,7 +22,7 @@ from keju.solvers.mcp.shared import SharedServer
 from keju.solvers.turn_clock import TurnClock, waiting_for_slot
 from keju.task import FinishedTask, run_exams
 from keju.types import Record
-from tests.solvers.test_arms import ARMS, answers, by_arm, config, records, source  # noqa: F401
+from tests.support.arms import ARMS, answers, by_arm, config, records
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import EndpointRequest, Plan, Raw, draw
 
@@ -55,7 +55,7 @@ def test_the_mean_difference_of_equal_arms_is_not_one() -> None:
 
 
 def test_time_cuts_a_slow_model_alike_and_says_what_to_raise(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
 ) -> None:
     def slow(request: EndpointRequest, _: int) -> Raw | None:
@@ -93,7 +93,7 @@ def test_time_cuts_a_slow_model_alike_and_says_what_to_raise(
 )
 @pytest.mark.parametrize("arms", [ARMS, BASELINE, []], ids=["both", "baseline", "none"])
 def test_a_reply_over_a_limit_scores_nothing_with_and_without_tools(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
     arms: list[dict[str, Any]],
     agent: dict[str, Any],
@@ -121,7 +121,7 @@ def test_a_reply_over_a_limit_scores_nothing_with_and_without_tools(
 
 @pytest.mark.parametrize("arms", [ARMS, BASELINE], ids=["both", "baseline"])
 def test_a_limit_that_cannot_be_kept_stops_the_run(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
     arms: list[dict[str, Any]],
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_limit_that_cannot_be_kept_stops_the_run(
 
 
 def test_waits_for_a_rate_limit_are_no_time_of_the_question(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
 ) -> None:
     plan = Plan(answers=answers, first_faults=("429",), retry_after="1")
@@ -160,7 +160,7 @@ def identity(record: Record) -> tuple[str, str, str]:
 
 
 def test_a_run_of_1_0_is_resumed_and_scored_and_its_unequal_limits_are_named(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
 ) -> None:
     with FaultyEndpoint(Plan(answers=answers, usage=TOKENS)) as endpoint:
@@ -183,7 +183,7 @@ def test_a_run_of_1_0_is_resumed_and_scored_and_its_unequal_limits_are_named(
 
 
 def test_limits_are_no_part_of_a_request_without_tools(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
 ) -> None:
     hashes = []
@@ -196,7 +196,7 @@ def test_limits_are_no_part_of_a_request_without_tools(
 
 @pytest.mark.parametrize("arms", [BASELINE, []], ids=["baseline", "none"])
 def test_other_limits_are_another_run(
-    source: Any,  # noqa: F811
+    arm_functions: Any,
     tmp_path: Path,
     arms: list[dict[str, Any]],
 ) -> None:

@@ -139,6 +139,7 @@ class Simulated:
         return end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_prefixes_stay_together_and_endpoints_are_used_for_what_they_can_do(
     seed: int, monkeypatch: pytest.MonkeyPatch

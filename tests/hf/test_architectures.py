@@ -14,8 +14,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.replica import DeviceReplica
-from tests.hf.test_writing import alone, written
 from tests.hf.tiny import Tiny, ask_all, build_tokenizer, label_requests, model, text_requests
+from tests.support.hf_writing import alone, written
+
+pytestmark = pytest.mark.slow
 
 ROPE = {
     "hidden_size": 48,

@@ -22,6 +22,8 @@ from keju.models.labels import common_length
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
 from tests.hf.tiny import CHAT, CHAT_SHOTS, CORPUS, LABELS, TEXT, Tiny, build_tokenizer
 
+pytestmark = pytest.mark.slow
+
 ENDINGS = st.text("ABCD 答案：:;\n()ab", max_size=12)
 
 

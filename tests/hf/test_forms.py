@@ -31,6 +31,8 @@ from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.replica import DeviceReplica, NextTokenScores
 from tests.hf.tiny import Tiny, build
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 TOKENS = st.lists(st.integers(5, 449), min_size=1, max_size=9)
 BRANCHES = st.lists(

@@ -24,6 +24,8 @@ from keju.models.registry import make_model
 from tests.hf.tiny import Tiny, build
 from tests.support.local_model import small_gguf
 
+pytestmark = pytest.mark.slow
+
 
 def start(model: str, **args: Any) -> None:
     config = TaskConfig(model=model, datasets=["demo"], model_args=args, offline=True)

@@ -14,6 +14,8 @@ from keju.models.hf.worker import PassQueue, PassSize, choose_batch
 from keju.types import Prefix, Prompt, Request, Sampling
 from tests.hf.tiny import LABELS, TEXT
 
+pytestmark = pytest.mark.slow
+
 TREE = PassSize(rows=1000, tokens=100, form="tree")
 
 

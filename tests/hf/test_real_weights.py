@@ -25,6 +25,8 @@ from keju.models.hf.settings import HFSettings
 from keju.models.openai.client import OpenAIModel
 from keju.types import Reply, Request, Sampling
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 60.0
 NEAR_TIE = 0.3
 """Log-probability: llama.cpp rounds activations to 8 bits, transformers does not."""

@@ -19,6 +19,8 @@ from keju.models.hf.replica import DeviceReplica
 from keju.types import Prefix, Prompt, Reply, Request
 from tests.hf.tiny import CHAT, CHAT_SHOTS, LABELS, Tiny, ask_all, label_requests, model
 
+pytestmark = pytest.mark.slow
+
 
 def values(replies: list[Reply]) -> list[dict[str, float]]:
     label_values = []

@@ -10,6 +10,8 @@ from keju.config import TaskConfig
 from keju.errors import ConfigError
 from keju.models.hf.settings import read_settings
 
+pytestmark = pytest.mark.slow
+
 
 def config(model: str = "hf:some/model", **settings: Any) -> TaskConfig:
     return TaskConfig(model=model, datasets=["demo"], **settings)

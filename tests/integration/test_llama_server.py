@@ -21,6 +21,8 @@ from tests.models.helpers import ask
 from tests.support.llama_server import LlamaEndpoint
 from tests.support.local_model import real_weights
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-of-the-llama-server"
 NAME = "smollm2"
 TOLERANCE = 0.02
@@ -32,7 +34,7 @@ DEMO = ["--datasets", "demo", "--dataset-args", KINDS]
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[LlamaEndpoint]:
+def llama_endpoint() -> Iterator[LlamaEndpoint]:
     with LlamaEndpoint(real_weights(), key=KEY, alias=NAME, context=1024) as running:
         yield running
 
@@ -53,8 +55,8 @@ def clean() -> dict[str, str]:
     return environ | ({"KEJU_CACHE_DIR": cache} if cache else {})
 
 
-def at(endpoint: LlamaEndpoint) -> list[str]:
-    return ["--model", NAME, "--api-url", endpoint.url, "--api-key", KEY, "--no-report"]
+def at(llama_endpoint: LlamaEndpoint) -> list[str]:
+    return ["--model", NAME, "--api-url", llama_endpoint.url, "--api-key", KEY, "--no-report"]
 
 
 def records(folder: Path, run: str) -> dict[str, Record]:
@@ -70,8 +72,8 @@ def entry(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return entry
 
 
-def test_a_chat_exam(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
-    words = ["eval", *at(endpoint), *DEMO, "--limit", "1", "--json"]
+def test_a_chat_exam(llama_endpoint: LlamaEndpoint, tmp_path: Path) -> None:
+    words = ["eval", *at(llama_endpoint), *DEMO, "--limit", "1", "--json"]
     words += ["--generation-config", '{"max_tokens": 8}', "--run-id", "chat"]
     results = entry(keju(tmp_path, *words))
     assert results["n"] == 2
@@ -83,9 +85,11 @@ def test_a_chat_exam(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
     assert not any(KEY in f.read_text() for f in (tmp_path / "runs").rglob("*") if f.is_file())
 
 
-def test_labels_in_process_and_over_http_agree(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
+def test_labels_in_process_and_over_http_agree(
+    llama_endpoint: LlamaEndpoint, tmp_path: Path
+) -> None:
     exam = [*DEMO, "--protocol", "letters", "--limit", "3", "--no-report"]
-    over = entry(keju(tmp_path, "eval", *at(endpoint), *exam, "--json", "--run-id", "http"))
+    over = entry(keju(tmp_path, "eval", *at(llama_endpoint), *exam, "--json", "--run-id", "http"))
     local = ["--model", "embedded", "--model-args", '{"n_ctx": 1024, "slots": 2}']
     within = entry(keju(tmp_path, "eval", *local, *exam, "--json", "--run-id", "own"))
     assert over["n"] == within["n"] == 6
@@ -106,9 +110,9 @@ def test_labels_in_process_and_over_http_agree(endpoint: LlamaEndpoint, tmp_path
     assert within["usage"]["cached_tokens"] > within["usage"]["input_tokens"] / 2
 
 
-def test_stop_strings_and_seeds(endpoint: LlamaEndpoint) -> None:
+def test_stop_strings_and_seeds(llama_endpoint: LlamaEndpoint) -> None:
     def reply_text(text: str, sampling: Sampling, seed: int | None = None) -> str:
-        model = OpenAIModel(NAME, api_url=endpoint.url, api_key=KEY)
+        model = OpenAIModel(NAME, api_url=llama_endpoint.url, api_key=KEY)
         reply = ask(model, Request(Prompt(Prefix(), text), sampling, "h", seed=seed), timeout=60)
         assert reply.error is None
         return reply.text
@@ -123,16 +127,16 @@ def test_stop_strings_and_seeds(endpoint: LlamaEndpoint) -> None:
     assert first_text != other_text
 
 
-def test_a_prompt_beyond_the_context_is_that_samples_fault(endpoint: LlamaEndpoint) -> None:
-    model = OpenAIModel(NAME, api_url=endpoint.url, api_key=KEY)
+def test_a_prompt_beyond_the_context_is_that_samples_fault(llama_endpoint: LlamaEndpoint) -> None:
+    model = OpenAIModel(NAME, api_url=llama_endpoint.url, api_key=KEY)
     long = Request(Prompt(Prefix(), "x " * 1500), Sampling(form="completion", max_tokens=1), "h")
     reply = ask(model, long, timeout=60)
     assert reply.error is not None
     assert reply.error.kind == "context_length"
 
 
-def test_a_wrong_key_ends_at_once(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
-    words = ["--model", NAME, "--api-url", endpoint.url, "--api-key", "sk-another-key"]
+def test_a_wrong_key_ends_at_once(llama_endpoint: LlamaEndpoint, tmp_path: Path) -> None:
+    words = ["--model", NAME, "--api-url", llama_endpoint.url, "--api-key", "sk-another-key"]
     ran = keju(tmp_path, "eval", *words, "--datasets", "demo", "--limit", "1", "-q")
     assert ran.returncode == 5
     assert len(ran.stderr.splitlines()) == 1

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks import registry
 from keju.judges.judge import make_judge_task
 from keju.results.schema import to_document
 from keju.task import run_exams
@@ -19,12 +18,9 @@ from tests.support.open_exam import SIZE
 from tests.support.replies import EndpointRequest
 from tests.support.replies import Plan as OpenAIPlan
 
+pytestmark = pytest.mark.usefixtures("open_exam")
+
 OPENAI_KEY = "sk-of-the-candidate-0123"
-
-
-@pytest.fixture(autouse=True)
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 def grade(document: dict[str, Any], number: int) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from keju.benchmarks import registry
 from keju.benchmarks.choices import restore_order
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
@@ -75,11 +74,6 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
         judged = task.model_copy(update={"judge": judged_config(tmp_path, "", settings).judge})
         benchmark = benchmark_entry(judge_run(judged, tmp_path / "r", report=False).document)
     assert benchmark["outcomes"]["correct"] == len(lines) == 20
-
-
-@pytest.fixture
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.mark.usefixtures("open_exam")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks import registry
 from keju.judges.exam import JudgeExam, make_judge_sample
 from keju.types import Prompt, Reply, Sample
 from tests.cli.conftest import Keju, keju
@@ -16,6 +15,8 @@ from tests.support.endpoint import FaultyEndpoint
 from tests.support.injections import MUTE, OBEYING, QUOTING, JudgeReply, injections, obeys_tag
 from tests.support.open_exam import SIZE
 from tests.support.replies import EndpointRequest, Plan
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("open_exam")]
 
 __all__ = ["keju"]
 
@@ -81,11 +82,6 @@ def test_a_right_answer_keeps_its_grade_whatever_it_writes() -> None:
 
 
 # Through the command line
-
-
-@pytest.fixture(autouse=True)
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.fixture

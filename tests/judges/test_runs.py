@@ -6,13 +6,12 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keju.benchmarks import registry
 from keju.errors import DataError
 from keju.reporting.terminal import render_results
 from keju.results.schema import Results, to_document
@@ -35,16 +34,13 @@ from tests.support.judged import (
 from tests.support.open_exam import SIZE, OpenExam
 from tests.support.replies import EndpointRequest, Plan, draw
 
-
-@pytest.fixture(autouse=True)
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("open_exam")]
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=candidate_or_verdict)
 
 
 DEMO: dict[str, Any] = {

@@ -10,13 +10,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keju.benchmarks import registry
 from keju.benchmarks.base import Reader
 from keju.errors import ConfigError, DataError, EndpointError
 from keju.judges import exam as exam_module
@@ -46,16 +44,13 @@ from tests.support.judged import (
 from tests.support.open_exam import SIZE, OpenExam
 from tests.support.replies import EndpointRequest, Plan, draw
 
-
-@pytest.fixture(autouse=True)
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("open_exam")]
 
 
 @pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=candidate_or_verdict)) as running:
-        yield running
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=candidate_or_verdict)
 
 
 def test_undecided_answers_are_graded_by_the_judge(

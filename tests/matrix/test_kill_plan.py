@@ -16,7 +16,9 @@ import pytest
 from keju.runs.journal import FILE, Records
 from tests.matrix.conftest import SIZE, Asking, WritePlan
 from tests.support.endpoint import FaultyEndpoint
-from tests.test_kill import environment
+from tests.support.processes import environment
+
+pytestmark = pytest.mark.slow
 
 
 def lines(folder: Path) -> int:

@@ -13,6 +13,8 @@ from tests.cli.conftest import Keju
 from tests.matrix.conftest import PREFLIGHT, SIZE, Asking, WritePlan
 from tests.support.endpoint import FaultyEndpoint
 
+pytestmark = pytest.mark.slow
+
 EXAMS = ("north", "east", "south", "west")
 
 

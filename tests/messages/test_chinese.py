@@ -15,14 +15,11 @@ from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, Notice, quoted
 from keju.files import parse_json
 from keju.messages import store
+from tests.support.chinese_text import HALF_WIDTH, PROGRAM
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.zh-CN.md")), ROOT / "README.zh-CN.md"]
 
-# `准确率: 5`, `清单 (manifest)`, `a; 另外`: not `原子组 (?>…)`, which is a pattern.
-HALF_WIDTH = re.compile(
-    r"[\u3400-\u9fff][,;:!?)]|[\u3400-\u9fff] ?\((?!\?)|[,;:] ?[\u3400-\u9fff]|\([\u3400-\u9fff]"
-)
 # Blocks, comments, `words`, the target of a link and tags are no prose.
 CODE = re.compile(
     r"^(?P<fence>```|~~~).*?^(?P=fence)|<!--.*?-->|`[^`\n]+`|\]\([^)]*\)|<[^>]+>", re.M | re.S
@@ -44,8 +41,6 @@ REJECTED = {
     r"[\u3400-\u9fff，、；] ?[Tt]okens?\b|\b[Tt]okens? ?[\u3400-\u9fff]": "词元",
 }
 """Words that stand for a thing which has another name in the table of CONTRIBUTING.md."""
-PROGRAM = "keju: "
-"""Stands before a line of standard error, as with all programs."""
 
 
 def sentences() -> Iterator[tuple[str, str]]:

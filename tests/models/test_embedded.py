@@ -16,6 +16,8 @@ from keju.models.llama.model import LlamaModel, LlamaSettings
 from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling
 from tests.support.local_model import real_weights
 
+pytestmark = pytest.mark.slow
+
 TEXT = Sampling(form="completion", max_tokens=8)
 CHAT = Sampling(max_tokens=16)
 LABELS = Sampling(form="completion", decode="labels")

@@ -64,6 +64,7 @@ def read(words: list[str]) -> None:
     command.parse(command.COMMANDS[name], rest)
 
 
+@pytest.mark.slow
 @EVERY_PAGE
 def test_the_command_line_takes_every_command(page: Path) -> None:
     """Those of blocks that need the outside, too."""

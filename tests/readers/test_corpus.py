@@ -42,6 +42,7 @@ def test_strata_are_drawn_as_planned(recording: ReplyFile) -> None:
     assert len({row["key"] for row in rows(recording.model)}) == drawn.total()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.model)
 def test_every_key_finds_its_reply(recording: ReplyFile) -> None:
     folder = data_dir()

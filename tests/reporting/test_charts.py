@@ -143,6 +143,7 @@ def test_png_and_pdf_need_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         forest([document()]).save(tmp_path / "figure.png")
 
 
+@pytest.mark.slow
 def test_png_and_pdf_are_drawn(tmp_path: Path) -> None:
     """In a process of its own: the library that draws them does not go well with forks."""
     pytest.importorskip("vl_convert", reason="PNG and PDF need keju[plot]")

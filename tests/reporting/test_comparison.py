@@ -13,8 +13,10 @@ from keju.models.scripted import ScriptedModel
 from keju.reporting.pairs import p_value
 from keju.types import Request
 from tests.cli.conftest import Keju, keju
-from tests.reporting.test_html import ParsedReport
+from tests.support.parsed_report import ParsedReport
 from tests.viewer.runs import HOSTILE
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["keju"]
 

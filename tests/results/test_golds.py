@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.conftest import Keju, keju
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 QUIZ = "question,A,B,answer,id\nOne?,x,y,A,q1\nTwo?,x,y,A,q2\n"

@@ -15,6 +15,8 @@ from keju.errors import DataError
 from keju.results.verify import VerifiedSet, find_sets, verify_all
 from tests.cli.conftest import Keju, keju
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["keju"]
 
 SETS = {

@@ -146,6 +146,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs file size limits")
 def test_a_full_disk_stops_cleanly_with_whole_lines(tmp_path: Path) -> None:
     assert resource.RLIMIT_FSIZE

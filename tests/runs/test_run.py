@@ -74,6 +74,7 @@ def test_a_table_numbers_digests_as_a_dict_would(parts: list[bytes]) -> None:
     assert table.find(b"\xff" * 16) == -1
 
 
+@pytest.mark.slow
 def test_a_table_grows() -> None:
     digests = [number.to_bytes(16) for number in range(5000)]
     table = DigestTable(digests)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,77 +13,32 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.cli import main
-from keju.config import TaskConfig
 from keju.errors import ConfigError, Notice, UsageError
 from keju.models.openai.client import OpenAIModel
 from keju.results.score import score_run
 from keju.runs.journal import FILE, Records
 from keju.runs.run import open_run
-from keju.solvers import tool_setup
 from keju.solvers.loop import ToolLoop
 from keju.solvers.toolbox import ToolsLost
-from keju.task import FinishedTask, run_exams
-from keju.types import Record, Sample
+from keju.task import run_exams
+from keju.types import Sample
+from tests.support.arms import ARMS, answers, by_arm, config, lookup, many_calls, records
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.endpoint_faults import FAULTS
 from tests.support.judged import verdict
-from tests.support.replies import EndpointRequest, Plan, draw
+from tests.support.replies import EndpointRequest, Plan
 from tests.support.tools import Functions, calling, results_in
-from tests.test_task import FAULTS
 
-ARMS: list[dict[str, Any]] = [{"name": "baseline"}, {"name": "calc", "tools": ["python"]}]
-
-
-def lookup(sample: Sample) -> str:
-    """Look the answer up."""
-    return sample.target
-
-
-def answers(request: EndpointRequest) -> Any:
-    """Right where it has a tool and calls it; else (A)."""
-    if "tools" in request.body and not results_in(request):
-        return calling(("lookup", {}))
-    label = results_in(request)[-1] if results_in(request) else "A"
-    return f"So the answer is ({label})."
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def source(monkeypatch: pytest.MonkeyPatch) -> Functions:
-    """The tools of every arm that has any."""
-    functions = Functions({"lookup": lookup})
-    monkeypatch.setattr(tool_setup, "arm_sources", lambda arm, _: [functions] if arm.tools else [])
-    return functions
+def plan() -> Plan:
+    """How the endpoint answers."""
+    return Plan(answers=answers)
 
 
-@pytest.fixture
-def endpoint() -> Iterator[FaultyEndpoint]:
-    with FaultyEndpoint(Plan(answers=answers)) as running:
-        yield running
-
-
-def config(endpoint: FaultyEndpoint, folder: Path, **changes: Any) -> TaskConfig:
-    settings: dict[str, Any] = {
-        "model": "m",
-        "api_url": endpoint.url,
-        "datasets": ["demo"],
-        "dataset_args": {"demo": {"size": 4}},
-        "work_dir": str(folder),
-        "run_id": "r",
-        "eval_batch_size": 8,
-        "retry_interval": 0.02,
-        "arms": ARMS,
-    }
-    return TaskConfig(**(settings | changes))
-
-
-def records(folder: Path) -> list[Record]:
-    return list(Records(folder / "r"))
-
-
-def by_arm(finished: FinishedTask) -> dict[str, dict[str, Any]]:
-    return {entry["arm"]: entry for entry in finished.document["benchmarks"]}
-
-
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_each_arm_has_its_entry_and_they_are_compared(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
@@ -106,7 +60,7 @@ def test_each_arm_has_its_entry_and_they_are_compared(
 
 
 def test_prompts_are_the_same_bytes_and_the_transcript_repeats_none(
-    source: Functions, tmp_path: Path
+    arm_functions: Functions, tmp_path: Path
 ) -> None:
     prompts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
 
@@ -120,8 +74,8 @@ def test_prompts_are_the_same_bytes_and_the_transcript_repeats_none(
     for probes in prompts.values():  # the preflight's calls
         probes.pop(next(p for p in probes if "one letter" in p or "Say OK" in p), None)
     assert len(prompts[True] & prompts[False]) >= 24
-    assert source.events[0] == "open"
-    assert source.events[-1] == "close"
+    assert arm_functions.events[0] == "open"
+    assert arm_functions.events[-1] == "close"
     acted = [r for r in records(tmp_path) if r.arm == "calc"]
     for record in acted:
         assert record.reply.episode is not None
@@ -130,7 +84,7 @@ def test_prompts_are_the_same_bytes_and_the_transcript_repeats_none(
     assert not [line for line in lines if "Answer with the letter" in line]
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_arms_of_a_question_come_together_in_an_order_drawn_for_each(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
@@ -141,7 +95,7 @@ def test_arms_of_a_question_come_together_in_an_order_drawn_for_each(
     assert {first_arm[1] for first_arm, _ in pairs} == {"baseline", "calc"}
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_a_new_arm_is_growth_and_a_changed_one_is_refused(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
@@ -162,10 +116,10 @@ def test_a_new_arm_is_growth_and_a_changed_one_is_refused(
 
 
 def test_other_tools_under_the_same_names_are_another_run(
-    source: Functions, endpoint: FaultyEndpoint, tmp_path: Path
+    arm_functions: Functions, endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     run_exams(config(endpoint, tmp_path))
-    source.tools = (*source.tools, source.tools[0].__class__("more"))
+    arm_functions.tools = (*arm_functions.tools, arm_functions.tools[0].__class__("more"))
     with pytest.raises(UsageError, match="other tools"):
         run_exams(config(endpoint, tmp_path, dataset_args={"demo": {"size": 5}}))
 
@@ -183,7 +137,7 @@ def test_values_of_variables_are_not_stored(tmp_path: Path) -> None:
     assert "SECRET-1" not in repr(task)
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_stored_runs_with_arms_can_be_read_in_every_way(
     endpoint: FaultyEndpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,7 +155,7 @@ def test_stored_runs_with_arms_can_be_read_in_every_way(
     assert main(["report", run]) == 0
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_a_dry_run_names_the_arms(
     endpoint: FaultyEndpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,7 +170,10 @@ def test_a_dry_run_names_the_arms(
 
 
 def test_a_model_that_takes_no_conversation_is_refused_before_anything_starts(
-    source: Functions, monkeypatch: pytest.MonkeyPatch, endpoint: FaultyEndpoint, tmp_path: Path
+    arm_functions: Functions,
+    monkeypatch: pytest.MonkeyPatch,
+    endpoint: FaultyEndpoint,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(OpenAIModel, "acts", False)
     with pytest.raises(ConfigError, match="cannot use tools"):
@@ -225,11 +182,11 @@ def test_a_model_that_takes_no_conversation_is_refused_before_anything_starts(
     monkeypatch.setattr(OpenAIModel, "fixed_history", True)
     with pytest.raises(ConfigError, match="hide_old_env_states"):
         run_exams(config(endpoint, tmp_path, agent={"hide_old_env_states": True}))
-    assert source.events == []
+    assert arm_functions.events == []
     assert endpoint.stats.requests == 0
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_a_model_that_never_sees_its_tools_is_refused_with_what_to_add(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +198,7 @@ def test_a_model_that_never_sees_its_tools_is_refused_with_what_to_add(
     assert run_exams(config(endpoint, tmp_path, agent={"protocol": "text"})).exit_code == 0
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_a_run_with_arms_is_said_again(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
     original = run_exams(config(endpoint, tmp_path))
     replay_settings = {"model": f"replay:{tmp_path / 'r'}", "api_url": None, "run_id": "again"}
@@ -255,7 +212,7 @@ def test_a_run_with_arms_is_said_again(endpoint: FaultyEndpoint, tmp_path: Path)
 
 
 def test_one_crash_among_many_samples_at_once_is_one_error(
-    source: Functions, tmp_path: Path
+    arm_functions: Functions, tmp_path: Path
 ) -> None:
     waiting: list[str] = []
 
@@ -268,7 +225,7 @@ def test_one_crash_among_many_samples_at_once_is_one_error(
             raise ToolsLost("server_lost", "the server died")
         return sample.target
 
-    source.functions = {"lookup": crash}
+    arm_functions.functions = {"lookup": crash}
     with FaultyEndpoint(Plan(answers=answers)) as endpoint:
         task = config(
             endpoint,
@@ -288,22 +245,13 @@ def test_one_crash_among_many_samples_at_once_is_one_error(
     assert failed.reply.episode is not None
     assert failed.reply.episode.stop == "server_lost"
     # What the tools broke is asked again.
-    source.functions = {"lookup": lookup}
+    arm_functions.functions = {"lookup": lookup}
     with FaultyEndpoint(Plan(answers=answers)) as endpoint:
         task = task.model_copy(update={"api_url": endpoint.url})
         assert run_exams(task).document["benchmarks"][0]["outcomes"]["correct"] == 41
 
 
-def many_calls(wanted_calls: int, request: EndpointRequest) -> Any:
-    """Calls several times, alone and in pairs, and only then answers."""
-    finished_calls = len(results_in(request))
-    if "tools" not in request.body or finished_calls >= wanted_calls:
-        return answers(request)
-    calls = 1 + int(draw(request.text, finished_calls) * 2)
-    return calling(*[("lookup", {})] * calls, first_number=finished_calls)
-
-
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_no_fault_of_the_endpoint_in_the_middle_of_episodes_changes_a_score(
     tmp_path: Path,
 ) -> None:
@@ -329,7 +277,7 @@ def test_no_fault_of_the_endpoint_in_the_middle_of_episodes_changes_a_score(
     assert transcripts[0] == transcripts[1]
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_a_budget_is_looked_at_in_every_turn(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=partial(many_calls, 8))) as endpoint:
         task = config(endpoint, tmp_path, arms=ARMS[1:], budget={"requests": 30})
@@ -353,19 +301,19 @@ def test_a_budget_is_looked_at_in_every_turn(tmp_path: Path) -> None:
 
 
 def test_a_run_that_stops_waits_for_no_tool(
-    source: Functions, endpoint: FaultyEndpoint, tmp_path: Path
+    arm_functions: Functions, endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     async def wait_forever(sample: Sample) -> str:
         """Hang, but for the first question."""
-        if source.calls["lookup"] > 1:
+        if arm_functions.calls["lookup"] > 1:
             await asyncio.sleep(600)
         return sample.target
 
-    source.functions = {"lookup": wait_forever}
+    arm_functions.functions = {"lookup": wait_forever}
     finished = run_exams(config(endpoint, tmp_path, arms=ARMS[1:], budget={"requests": 9}))
     assert finished.exit_code == 4
-    assert source.events[-1] == "close"
-    begun, ended = ({e[1:] for e in source.events if e[0] == sign} for sign in "+-")
+    assert arm_functions.events[-1] == "close"
+    begun, ended = ({e[1:] for e in arm_functions.events if e[0] == sign} for sign in "+-")
     assert begun == ended
 
 
@@ -380,7 +328,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "message"), REFUSED)
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_what_cannot_be_carried_out_is_refused(
     settings: dict[str, Any], message: str, endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
@@ -389,7 +337,7 @@ def test_what_cannot_be_carried_out_is_refused(
     assert endpoint.stats.requests == 0
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
@@ -411,7 +359,7 @@ def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert entries["baseline"]["outcomes"]["incorrect"] == 6
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_what_is_told_of_tools_stands_on_the_arms_that_have_them(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,7 +371,7 @@ def test_what_is_told_of_tools_stands_on_the_arms_that_have_them(
     assert "tools_take_no_tokens" not in codes["baseline"]
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("arm_functions")
 def test_a_run_that_is_scored_again_costs_what_it_cost(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:

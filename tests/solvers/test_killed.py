@@ -11,11 +11,15 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from keju.runs.journal import FILE, Records
-from tests.solvers.test_arms import ARMS, many_calls
+from tests.support.arms import ARMS, many_calls
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.processes import environment, finish, numbers, wait_for_records
 from tests.support.replies import Plan
-from tests.test_kill import environment, finish, numbers, wait_for_records
+
+pytestmark = pytest.mark.slow
 
 IN_FLIGHT, KILLS, SIZE = 8, 6, 60
 SAID = partial(many_calls, 4)

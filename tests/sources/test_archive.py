@@ -125,6 +125,7 @@ def test_what_is_read_of_an_archive_is_bounded(
         ZipEntries(tmp_path / "x.zip")
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory() -> None:
     bomb = gzip.compress(bytes(1 << 27), 9)
     with pytest.raises(DataError, match="data is refused: it unpacks"):

@@ -12,6 +12,8 @@ import pytest
 from keju.cli import main
 from tests.sources.hub import COMMIT, TOKEN, LoopbackHub
 
+pytestmark = pytest.mark.slow
+
 MMLU = "TIGER-Lab/MMLU-Pro"
 FILES = {"data/test.jsonl": b'{"question_id": 1}\n', "data/validation.jsonl": b"{}\n"}
 
@@ -166,3 +168,21 @@ def test_capsules_are_pulled_only_where_asked_for(
     assert (Path(pulled["path"]) / "CapsuleFolder-1.zip").read_bytes() == b"PK"
     assert main(["data", "pull", "bbh", "--capsules"]) == 2
     assert "--capsules has no effect on 'bbh'" in capsys.readouterr().err
+
+
+def test_a_version_with_a_data_set_of_its_own_is_pulled_next_to_the_others(
+    hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.repos["futurehouse/BixBench"] = {"BixBench.jsonl": b"{}\n"}
+    hub.repos["phylobio/BixBench-Verified-50"] = {"BixBench-Verified-50.jsonl": b"{}\n"}
+    for words in (["bixbench", "--revision", COMMIT], ["bixbench_verified_50"]):
+        assert main(["data", "pull", *words]) == 0
+    capsys.readouterr()
+    places = []
+    for name in ("bixbench", "bixbench_verified_50"):
+        assert main(["data", "path", name]) == 0
+        places.append(Path(capsys.readouterr().out.strip()))
+    assert [[file.name for file in place.glob("*.jsonl")] for place in places] == [
+        ["BixBench.jsonl"],
+        ["BixBench-Verified-50.jsonl"],
+    ]

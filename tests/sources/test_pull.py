@@ -20,6 +20,8 @@ from tests.sources.hub import COMMIT, TOKEN, FileFault, LoopbackHub
 from tests.sources.layouts import BBH_SUBSETS, LAYOUTS
 from tests.support.flood import flooding
 
+pytestmark = pytest.mark.slow
+
 HUBS: tuple[HubName, ...] = ("huggingface", "modelscope")
 MMLU = "TIGER-Lab/MMLU-Pro"
 ROWS = b'{"question_id": 1}\n{"question_id": 2}\n'

@@ -14,6 +14,8 @@ from keju.benchmarks.prepare import prepare_exam
 from keju.sources.folder import DataFolder
 from tests.sources.layouts import BBH_SUBSETS, CEVAL_SUBJECTS, LAYOUTS
 
+pytestmark = pytest.mark.slow
+
 SNAPSHOTS = {
     "bbh": [(subset, f"{subset}/test-00000-of-00001.parquet") for subset in BBH_SUBSETS],
     "ceval": [

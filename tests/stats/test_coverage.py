@@ -7,6 +7,8 @@ import random
 import pytest
 from perf.simulate import Judged, SimulatedExam, coverage, grid
 
+pytestmark = pytest.mark.slow
+
 TENTH = random.Random(6).sample(list(grid()), k=len(list(grid())) // 10)
 DRAWS = 400
 NOISE = 0.012

@@ -13,6 +13,8 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from keju.stats.curve import DifficultyScore, HalfPoint, half_point, trend
 
+pytestmark = pytest.mark.slow
+
 
 def levels_of(rows: list[tuple[int, int]], chance: float = 0.0) -> list[DifficultyScore]:
     """Right answers and questions at 1/2, 1, 2, ... times the published size."""

@@ -12,6 +12,8 @@ from perf.early import MODELS, POINTS, Known, coverage_of, decided, known_grid, 
 
 from keju.stats.power import cautious_mean
 
+pytestmark = pytest.mark.slow
+
 TENTH = 50
 SMALL = [exam for exam in known_grid() if exam.size < 2000][::3]
 

@@ -13,6 +13,8 @@ from keju.stats.gate import decide_at_least, decide_no_worse
 from keju.stats.intervals import binomial_at_least, student_t_survival
 from keju.stats.paired import PairedDifference, paired_difference
 
+pytestmark = pytest.mark.slow
+
 
 def apart(b: int, c: int, n: int) -> PairedDifference:
     pairs = [(1.0, 0.0)] * b + [(0.0, 1.0)] * c + [(1.0, 1.0)] * (n - b - c)

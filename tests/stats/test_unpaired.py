@@ -79,6 +79,7 @@ def test_nothing_to_compare() -> None:
     assert same.p == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accuracy", [0.3, 0.5, 0.7])
 def test_a_model_that_learnt_rows_by_heart_is_found_and_no_other(accuracy: float) -> None:
     """A tenth of ``make simulate``: 250 published rows a subset, 500 fresh questions."""

@@ -16,6 +16,8 @@ from tests.viewer.runs import add, mixed, record, write
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+pytestmark = pytest.mark.slow
+
 Violations = Callable[["Page"], list[str]]
 
 

@@ -358,7 +358,7 @@ def test_a_run_with_tools_asks_whether_they_help(tmp_path: Path, site: Site) -> 
 
     from keju.viewer.app import make_app
     from keju.viewer.run_index import RunIndex
-    from tests.reporting.test_html import ParsedReport
+    from tests.support.parsed_report import ParsedReport
 
     arms: Any = [{"name": "plain"}, {"name": "other"}]
     names: Any = {"run_id": "arms", "work_dir": str(tmp_path)}

@@ -25,9 +25,11 @@ from keju.runs.run import Run
 from keju.task import run_exams
 from keju.viewer.app import make_app
 from keju.viewer.run_index import RunIndex
-from tests.reporting.test_html import ParsedReport
+from tests.support.parsed_report import ParsedReport
 from tests.viewer.conftest import Site
 from tests.viewer.runs import mixed, write
+
+pytestmark = pytest.mark.slow
 
 LOOPBACK = "http://127.0.0.1"
 

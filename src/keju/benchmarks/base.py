@@ -24,7 +24,7 @@ import hashlib
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -214,6 +214,20 @@ def graded_values(
     return graded, sum(scores.outcomes[unit] in LOST for unit in units)
 
 
+ALL_CHANGES = "all"
+"""The name of all changes of an exam's rules together."""
+
+
+class RuleChange(NamedTuple):
+    """A published change of an exam's grading rules that accepts more answers."""
+
+    name: str
+    about: str
+    """The code of a sentence about it; empty for all changes together."""
+    accepts: Callable[[str, Sample], bool]
+    """Whether the change makes an answer right, whatever the rules themselves say."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Exam:
     """A benchmark with its data loaded and its protocol fixed, ready to run."""
@@ -294,6 +308,14 @@ class Exam:
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply. Exams with open answers extend this."""
         return grade(reply, sample, reader)
+
+    def rule_changes(self) -> Sequence[RuleChange]:
+        """Return the published changes of the grading rules, for an audit of their effect."""
+        return ()
+
+    def rules_of(self, reader: Reader) -> str:
+        """Return the name of the rules by which a reader decides; usually the reader's own."""
+        return reader.name
 
     def repeat_hints(self, repeats: int) -> Sequence[Notice]:
         """Return notices to show before the first request, if each question is asked `repeats`
@@ -423,6 +445,9 @@ class Benchmark:
     """The template of the seed for a random draw of worked examples."""
     layout: Layout | None = None
     """Its files; None if the questions are generated or part of the code."""
+    other_layouts: Mapping[tuple[str, str], Layout] = field(default_factory=dict)
+    """The files of a version that has a separate data set, by the setting that selects it and its
+    value."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Rows of each subset as published."""
     count_note: str = "{name}: {rows} rows, {published} published"
@@ -475,6 +500,13 @@ class Benchmark:
                     f"protocol '{protocol.name}' of {self.name} reads with '{protocol.reader}', "
                     f"which is none of its readers ({', '.join(protocol.readers or self.readers)})"
                 )
+
+    def layout_for(self, settings: DatasetArgs) -> Layout | None:
+        """Return the files that hold the questions which these settings ask for."""
+        for (name, value), layout in self.other_layouts.items():
+            if getattr(settings, name) == value:
+                return layout
+        return self.layout
 
     @property
     def reader_names(self) -> tuple[str, ...]:

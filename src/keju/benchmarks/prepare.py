@@ -122,10 +122,11 @@ def prepare_exam(
     requested_protocol = next(filter(None, requested_protocols), None)
     protocol_name = choose_protocol(benchmark, requested_protocol).name
     settings = settings.model_copy(update={"protocol": protocol_name})
+    layout = benchmark.layout_for(settings)
     folder = locate(
         benchmark.name,
-        benchmark.layout,
-        local_path=settings.local_path if benchmark.layout else None,
+        layout,
+        local_path=settings.local_path if layout else None,
         data_dir=data_dir,
         hub=hub,
         offline=offline,

@@ -21,7 +21,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "bbh": ("keju.benchmarks.bbh:BBH", "bigbench-hard"),
     "mmlu_pro": ("keju.benchmarks.mmlu_pro:MMLU_PRO", "mmlu-pro"),
     "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
-    "bixbench": ("keju.benchmarks.bixbench:BIXBENCH",),
+    "bixbench": ("keju.benchmarks.bixbench:BIXBENCH", "bixbench_verified_50"),
     "gsm8k": ("keju.benchmarks.gsm8k:GSM8K", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm"),
     "math_500": (
         "keju.benchmarks.math_500:MATH_500",

@@ -14,7 +14,7 @@ from keju.messages import label_text
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
-    from keju.sources.folder import DataFolder
+    from keju.sources.folder import DataFolder, Layout
     from keju.sources.verify import Verification
 
 NOT_FOUND = "not found"
@@ -45,13 +45,13 @@ def pull(
     from keju.sources import pull as pulling
 
     benchmark = registry.get(name)
-    layout = benchmark.layout
+    layout = _layout_of(name)
     if capsules and (layout is None or not layout.capsules):
         raise UsageError("capsules_unused", name=benchmark.name)
     if capsules and layout is not None:
         layout = replace(layout, with_capsules=True)
     receipt = pulling.pull(
-        benchmark.name,
+        layout.cached_as if layout and layout.cached_as else benchmark.name,
         layout,
         hub,
         repo=repo,
@@ -82,7 +82,7 @@ def verify(
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
     if name is not None:
-        results = [_verify_data(registry.get(name), data_dir, local_path)]
+        results = [_verify_data(registry.get(name), data_dir, local_path, _layout_of(name))]
     else:
         results = _verify_all_data(data_dir)
     if as_json:
@@ -139,7 +139,7 @@ def _print_verifications(results: Sequence[Verification]) -> None:
 def path(name: str, data_dir: str | None) -> CommandOutput:
     """Print the folder a benchmark's data is read from."""
     benchmark = registry.get(name)
-    folder = _locate_folder(benchmark, data_dir, None)
+    folder = _locate_folder(benchmark, data_dir, None, _layout_of(name))
     place = _path_of_folder(folder)
 
     def show() -> None:
@@ -194,13 +194,26 @@ def listing(data_dir: str | None) -> CommandOutput:
     return CommandOutput({"benchmarks": documents}, show)
 
 
+def _layout_of(name: str) -> Layout | None:
+    """Return the files of a benchmark; an alias may name a version with a separate data set."""
+    benchmark = registry.get(name)
+    return benchmark.layout_for(benchmark.Args(**benchmark.alias_settings.get(name, {})))
+
+
 def _locate_folder(
-    benchmark: Benchmark, data_dir: str | None, local_path: str | None
+    benchmark: Benchmark,
+    data_dir: str | None,
+    local_path: str | None,
+    layout: Layout | None = None,
 ) -> DataFolder:
     from keju.sources.folder import locate
 
     return locate(
-        benchmark.name, benchmark.layout, local_path=local_path, data_dir=data_dir, offline=True
+        benchmark.name,
+        layout or benchmark.layout,
+        local_path=local_path,
+        data_dir=data_dir,
+        offline=True,
     )
 
 
@@ -211,8 +224,12 @@ def _path_of_folder(folder: DataFolder) -> str | None:
 
 
 def _verify_data(
-    benchmark: Benchmark, data_dir: str | None, local_path: str | None
+    benchmark: Benchmark,
+    data_dir: str | None,
+    local_path: str | None,
+    layout: Layout | None = None,
 ) -> Verification:
     from keju.sources.verify import verify as compare
 
-    return compare(benchmark.name, _locate_folder(benchmark, data_dir, local_path))
+    folder = _locate_folder(benchmark, data_dir, local_path, layout)
+    return compare(benchmark.name, folder)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
+from keju.benchmarks.base import ALL_CHANGES
 from keju.errors import Notice
 from keju.messages import current_language, first_of, format_p
 from keju.reporting.format import Labels, count, interval, percent, share, shorten
 from keju.reporting.table import Cell, TableColumn, TerminalScreen
 from keju.results.audit import Audit, AuditFinding, ExamAudit
+from keju.results.rule_changes import RuleRow, RuleTable
 from keju.stats.estimate import Ends
 from keju.types import SIGNS
 
@@ -49,6 +51,8 @@ def _print_exam(screen: TerminalScreen, exam: ExamAudit, labels: Labels) -> None
     _print_warnings(screen, exam.notices, labels)
     screen.line()
     _print_readers(screen, exam, labels)
+    if exam.rules is not None:
+        _print_rules(screen, exam.rules, labels)
     _print_labels(screen, exam, labels)
     if exam.cap_hits:
         screen.line(labels("audit.cap", n=exam.cap_hits), indent=2)
@@ -113,6 +117,53 @@ def _print_readers(screen: TerminalScreen, exam: ExamAudit, labels: Labels) -> N
     ]
     screen.table(columns, cells, title=labels("audit.matrix"))
     screen.line()
+
+
+def _print_rules(screen: TerminalScreen, table: RuleTable, labels: Labels) -> None:
+    """Print what rule changes, and several attempts, are worth in points."""
+    has_several = table.attempts > 1
+    any_column = [TableColumn(labels("audit.in_any", k=table.attempts), "right")]
+    columns = [
+        TableColumn(labels("audit.rule")),
+        TableColumn(labels("audit.in_one"), "right"),
+        TableColumn(labels("audit.points"), "right"),
+        *(any_column if has_several else []),
+        TableColumn(labels("audit.accepts"), fold=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            labels("audit.all_rules") if row.rule == ALL_CHANGES else row.rule,
+            labels("audit.right_share", right=row.right, share=percent(row.accuracy)),
+            f"+{row.points:.1f}" if number else "",
+            *(
+                [
+                    labels(
+                        "audit.right_share",
+                        right=row.right_in_any,
+                        share=percent(row.any_accuracy),
+                    )
+                ]
+                if has_several
+                else []
+            ),
+            _rule_meaning(row, labels),
+        ]
+        for number, row in enumerate(table.rows)
+    ]
+    rules = table.rows[0].rule
+    values = {"rules": rules, "answers": table.answers, "questions": table.questions}
+    code = "audit.rules" if len(rows) > 1 else "audit.attempts"
+    screen.table(columns, rows, title=labels(code, **values))
+    if table.ungraded:
+        screen.line(labels("audit.rules_ungraded", n=table.ungraded), indent=2)
+    screen.line()
+
+
+def _rule_meaning(row: RuleRow, labels: Labels) -> str:
+    """Return what a rule accepts, in the language of the terminal."""
+    if row.code:
+        return Notice(row.code).text(labels.language)
+    return labels("audit.all_rules_accept") if row.rule == ALL_CHANGES else ""
 
 
 def _print_labels(screen: TerminalScreen, exam: ExamAudit, labels: Labels) -> None:

@@ -52,6 +52,7 @@ def render_audit_summary(
         if not has_several:
             screen.facts(_accuracy_facts(exam, labels))
             screen.put()
+        _print_rules(screen, exam)
         share = max(1, causes_left // (min(len(exams), CAUSES) - number))
         causes_left -= _print_causes(screen, exam, share)
     if audit.beside:
@@ -128,6 +129,25 @@ def _accuracy_facts(exam: ExamAudit, labels: Labels) -> list[str]:
         low, high = (percent(end, 1) for end in exam.form_range)
         facts.append(labels("brief.audit.range", low=low, high=high, n=len(knowing)))
     return facts
+
+
+def _print_rules(screen: BriefScreen, exam: ExamAudit) -> None:
+    """Print what all rule changes and several attempts are worth, one sentence each."""
+    table, labels = exam.rules, screen.labels
+    if table is None:
+        return
+    first, *changes = table.rows
+    if changes:
+        values = {
+            "rules": first.rule,
+            "points": f"{changes[-1].points:.1f}",
+            "share": percent(changes[-1].accuracy, 1),
+            "strict": percent(first.accuracy, 1),
+        }
+        screen.sentence(labels("brief.audit.rules", n=len(changes) - 1, **values))
+    if table.attempts > 1:
+        shares = {"any": percent(first.any_accuracy, 1), "one": percent(first.accuracy, 1)}
+        screen.sentence(labels("brief.audit.attempts", k=table.attempts, **shares))
 
 
 def _print_causes(screen: BriefScreen, exam: ExamAudit, limit: int) -> int:

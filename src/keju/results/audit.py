@@ -22,6 +22,7 @@ from keju.judges import make_judge_stage
 from keju.results.causes import CODES, AuditedReply, Forms, causes_of, readers_of_form
 from keju.results.doubts import doubts_of
 from keju.results.metrics import accuracy_of
+from keju.results.rule_changes import RuleTable, make_rule_table
 from keju.results.schema import InNotebook
 from keju.results.scored_exam import ScoredExam, Source, config_of_exam, path_of, sittings_of
 from keju.runs.resume_compat import find_changed_files, version_notices
@@ -178,6 +179,8 @@ class ExamAudit(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[Notice, ...]
     warnings: tuple[str, ...]
     """The notices in English."""
+    rules: RuleTable | None = None
+    """The worth of rule changes and of several attempts; None without any."""
 
 
 class SharedFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,13 +252,15 @@ def audit(
     notices += damage_notices(stored.damaged, missing)
     failed = _find_failures(jobs) if beside else {}
     names = {job.exam.benchmark for job in jobs}
+    other_exams: list[ScoredExam] = []
     for source in beside:
         scored_exams = _load_scored_exams(source, names, datasets, data_dir, work_dir)
         failed = _find_shared_failures(scored_exams, failed)
+        other_exams += scored_exams
     return Audit(
         run=stored.id,
         model=stored.manifest.model,
-        exams=tuple(collector.build_audit() for collector in collectors.values()),
+        exams=tuple(collector.build_audit(other_exams) for collector in collectors.values()),
         beside=tuple(str(path_of(source)) for source in beside),
         failed_by_all=len(failed),
         shared_failures=tuple(_list_shared_failures(jobs, failed)),
@@ -365,8 +370,8 @@ class _ReplyAuditor:
         label = (answer or "").strip("()")
         labels[unit] = LABELS.index(label) + 1 if len(label) == 1 and label in sample.labels else 0
 
-    def build_audit(self) -> ExamAudit:
-        """Return the audit of the exam."""
+    def build_audit(self, other_exams: Sequence[ScoredExam]) -> ExamAudit:
+        """Return the audit of the exam; `other_exams` are those of the runs next to it."""
         job, exam = self._job, self._job.exam
         has_unknown_wording = len(self._guessed) > self._guess_limit
         for unit in self._guessed if has_unknown_wording else ():
@@ -410,6 +415,7 @@ class _ReplyAuditor:
             errata=tuple(FaultyQuestion(id, exam.errata[id]) for id in sorted(ids or ())),
             notices=tuple(notices),
             warnings=tuple(notice.text() for notice in notices),
+            rules=make_rule_table(job, other_exams),
         )
 
     def _build_reader_rows(self) -> list[ReaderRow]:

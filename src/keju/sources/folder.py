@@ -27,7 +27,7 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import file_digest
@@ -108,6 +108,8 @@ class Layout:
     """The folder of data that comes with the code, if there is one."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """The published number of rows of each table."""
+    cached_as: str = ""
+    """Its name in the cache of pulled data; the benchmark's by default."""
     checksums: Path | None = None
     """A file in the format of ``sha256sum`` with the official files, under any paths."""
 
@@ -416,7 +418,7 @@ def locate(
         return NoFolder(benchmark, origin="none")
     from keju.sources.fetch import load_receipts
 
-    stored = load_receipts(benchmark, hub, environ)
+    stored = load_receipts(layout.cached_as or benchmark, hub, environ)
     for receipt in stored:
         damage = receipt.find_damage()
         if not damage:
@@ -427,7 +429,7 @@ def locate(
     if hub is not None and not offline:
         from keju.sources.pull import pull
 
-        return pull(benchmark, layout, hub, environ=environ).folder(layout)
+        return pull(layout.cached_as or benchmark, layout, hub, environ=environ).folder(layout)
     values = {"tried": join_hints("joined_by_comma", tried), "forbidden": ""}
     if hub:
         values["forbidden"] = TranslatableText("data_offline", hub=hub)
@@ -457,6 +459,9 @@ def _folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
 def _open_folder(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
     if not path.exists():
         raise DataError("data_no_path", setting=setting, path=path)
+    if path.is_file() and len(layout.tables) == 1 and (stem := stem_of(path.name)):
+        layout = replace(layout, own_stems={layout.tables[0]: (stem,)})
+        return DataFolder(path.parent, layout)
     if not path.is_dir():
         raise DataError("data_no_folder", setting=setting, path=path)
     path = _resolve_snapshot(path, setting)
@@ -477,10 +482,16 @@ def _find_below(data_dir: Path, benchmark: str, layout: Layout, setting: str) ->
     folder_names = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
     if data_dir.name in folder_names and (data_dir / SNAPSHOTS).is_dir():
         return _open_folder(data_dir, benchmark, layout, setting)
-    for name in (benchmark, *folder_names):
-        if (data_dir / name).is_dir():
-            return _open_folder(data_dir / name, benchmark, layout, setting)
+    paths = [data_dir / name for name in (benchmark, *folder_names) if (data_dir / name).is_dir()]
+    with_data = [path for path in paths if _may_hold_data(path, layout)]
+    for path in (*with_data, *paths):
+        return _open_folder(path, benchmark, layout, setting)
     return None
+
+
+def _may_hold_data(path: Path, layout: Layout) -> bool:
+    """Whether a folder holds a table of the layout, or is a hub's cache."""
+    return (path / SNAPSHOTS).is_dir() or DataFolder(path, layout).holds_data()
 
 
 def _resolve_snapshot(path: Path, setting: str) -> Path:

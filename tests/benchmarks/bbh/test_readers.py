@@ -331,6 +331,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("sample", MADE, ids=lambda sample: sample.subset)
 def test_a_looping_reply_is_read_to_its_end(sample: Sample, unit: str) -> None:

@@ -149,6 +149,7 @@ def test_doing_without_a_system_role_needs_a_system_message(
     assert evaluate(protocol="tutorial", system_role=False).settings["system_role"] is False
 
 
+@pytest.mark.slow
 def test_lm_eval_compares_the_label_with_its_space_over_http(small: Path, tmp_path: Path) -> None:
     """lm-eval compares ` A` to ` D`; the token `A` is another one."""
     plan = Plan(tokens=lambda _: {"A": -0.2, " C": -2.0, " B": -3.0, "。": -4.0})

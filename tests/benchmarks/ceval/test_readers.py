@@ -391,6 +391,7 @@ LOOPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 def test_long_loops_are_read_right(loop: str) -> None:
     text = loop * (100_000 // len(loop)) + "\n因此得出结论。\n答案：B"

@@ -15,7 +15,7 @@ from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import _plural,
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+from tests.support.fresh_questions import DIFFICULTIES, SEEDS, question_of
 
 TASK = TASKS["reasoning_about_colored_objects"]
 KINDS = (

@@ -14,7 +14,7 @@ from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.checks.deduction import orders
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+from tests.support.fresh_questions import DIFFICULTIES, SEEDS, question_of
 
 SUBSETS = [name for name in TASKS if name.startswith("logical_deduction")]
 PAIR = re.compile(r" (?:to the left of|to the right of|than|above|below) ")

@@ -16,7 +16,9 @@ from keju.benchmarks.fresh.tasks import TASKS
 from keju.errors import ConfigError
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import SEEDS, question_of
+from tests.support.fresh_questions import SEEDS, question_of
+
+pytestmark = pytest.mark.slow
 
 BOOLEAN, ARITHMETIC, DYCK = (
     TASKS[name] for name in ("boolean_expressions", "multistep_arithmetic_two", "dyck_languages")

@@ -25,7 +25,7 @@ from keju.benchmarks.fresh.tasks.fallacies_logic import (
 from keju.benchmarks.fresh.tasks.fallacies_solver import read_argument, read_statement
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+from tests.support.fresh_questions import DIFFICULTIES, SEEDS, question_of
 
 TASK = TASKS["formal_fallacies"]
 

@@ -10,6 +10,8 @@ from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.grid import bare, cell_faults
 
+pytestmark = pytest.mark.slow
+
 CELL = 120
 GRID = [
     pytest.param(subset, language, seed, difficulty, id=f"{subset}-{language}-{seed}-{difficulty}")

@@ -20,6 +20,8 @@ from keju.viewer.run_index import RunExams
 from tests.benchmarks.fresh.sitting import ARGS, SUBSETS, evaluate
 from tests.cli.conftest import Keju, keju  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 LEVELS = [0.5, 1.0, 2.0]
 ARMS = ["difficulty-0.5", "difficulty-1", "difficulty-2"]
 

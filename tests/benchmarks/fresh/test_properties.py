@@ -8,16 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import OPTIONS, FreshQuestion, FreshTask, split_options
+from keju.benchmarks.fresh.task import OPTIONS, split_options
 from keju.benchmarks.fresh.tasks import TASKS
+from tests.support.fresh_questions import DIFFICULTIES, SEEDS, question_of
 
-SEEDS = st.integers(0, 2**32)
-DIFFICULTIES = st.floats(0.25, 4)
-
-
-def question_of(task: FreshTask, seed: int, difficulty: float) -> FreshQuestion:
-    """A question of a task, drawn from a seed."""
-    return task.write(task.invent(random.Random(seed), difficulty), "en")
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("subset", TASKS)

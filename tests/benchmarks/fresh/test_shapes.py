@@ -14,7 +14,7 @@ from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+from tests.support.fresh_questions import DIFFICULTIES, SEEDS, question_of
 
 TASK = TASKS["geometric_shapes"]
 FAMILY = {"ellipse": "circle", "trapezoid": "rectangle"}

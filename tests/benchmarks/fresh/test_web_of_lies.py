@@ -12,7 +12,7 @@ from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+from tests.support.fresh_questions import DIFFICULTIES, SEEDS, question_of
 
 TASK = TASKS["web_of_lies"]
 

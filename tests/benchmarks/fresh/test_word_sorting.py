@@ -13,7 +13,7 @@ from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
-from tests.benchmarks.fresh.test_properties import SEEDS, question_of
+from tests.support.fresh_questions import SEEDS, question_of
 
 TASK = TASKS["word_sorting"]
 

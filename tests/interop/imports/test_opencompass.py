@@ -15,6 +15,8 @@ from keju.interop.imports.opencompass import decide, rule_of
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, FIXTURES, Import, exam_of
 
+pytestmark = pytest.mark.slow
+
 Log = Callable[[str], Path]
 
 

@@ -14,6 +14,8 @@ import pytest
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, FIXTURES
 
+pytestmark = pytest.mark.slow
+
 Break = Callable[[Path], None]
 
 

@@ -15,6 +15,8 @@ from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, FIXTURES, Import, exam_of
 from tests.support.killed import killed_in
 
+pytestmark = pytest.mark.slow
+
 LOGS = [
     "evalscope", "lm-eval/bbh", "lm-eval/mmlu_pro", "lm-eval/ceval", "inspect/bbh.eval",
     "inspect/mmlu-pro.eval", "inspect/mmlu-pro-with-an-error.json", "opencompass/chat",

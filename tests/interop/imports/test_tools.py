@@ -8,6 +8,8 @@ import pytest
 
 from tests.interop.imports.conftest import Import, exam_of
 
+pytestmark = pytest.mark.slow
+
 # log, benchmark, tool, version, protocol, reader, rows, the tool's figure, ids that differ
 CASES = [
     ("evalscope", "bbh", "evalscope", "1.14.1", "evalscope", "evalscope", 12, 0.6667, ()),

@@ -15,6 +15,8 @@ from keju.runs.manifest import ManifestFile
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, Import, exam_of
 
+pytestmark = pytest.mark.slow
+
 Log = Callable[[str], Path]
 
 

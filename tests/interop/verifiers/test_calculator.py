@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from keju.interop.verifiers.calculator import CalculatorError, calculate
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("expression", "value"),

@@ -23,6 +23,8 @@ from keju.types import Fault, Reading, Reply
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
+pytestmark = pytest.mark.slow
+
 DEMO = ExamSpec("demo", {"size": 3})
 
 

@@ -9,6 +9,8 @@ import pytest
 from keju.errors import ConfigError
 from keju.interop.verifiers.tools import CALCULATOR, choose_tools
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_call_gives_the_value() -> None:
     assert CALCULATOR.call({"expression": "6 * 7"}) == ("42", "ok", (), 0.0, 0.0, None)

@@ -23,6 +23,8 @@ from tests.models.helpers import KEY, ask, request_of, use
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan, Raw
 
+pytestmark = pytest.mark.slow
+
 
 def model_at(url: str, **settings: Any) -> OpenAIModel:
     return OpenAIModel("m", api_url=url, **({"api_key": KEY} | settings))

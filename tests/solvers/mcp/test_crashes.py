@@ -12,6 +12,8 @@ from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost
 from tests.solvers.mcp.conftest import faulty, opened, run, sample
 
+pytestmark = pytest.mark.slow
+
 
 async def in_episodes(
     source: ServerTools, calls: list[tuple[str, dict[str, Any]]]

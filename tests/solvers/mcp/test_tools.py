@@ -15,6 +15,8 @@ from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.toolbox import Toolbox, ToolResult
 from tests.solvers.mcp.conftest import faulty, opened, run, sample
 
+pytestmark = pytest.mark.slow
+
 
 def call(name: str, arguments: dict[str, Any], *args: str, **settings: Any) -> ToolResult:
     async def work(_: ServerTools, box: Toolbox) -> ToolResult:

@@ -12,6 +12,8 @@ import pytest
 from tests.solvers.sandbox.attempts import ATTEMPTS, documented, host, try_all
 from tests.solvers.sandbox.rooms import SMALL, opened, plain_user, run
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_code_tries_has_the_documented_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

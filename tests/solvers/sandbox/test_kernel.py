@@ -26,8 +26,9 @@ from tests.solvers.sandbox.rooms import (
     plain_user,
     run,
 )
+from tests.support.notebooks import PIXEL
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+pytestmark = pytest.mark.slow
 
 
 def test_cells_share_their_state_and_give_text_pictures_and_errors(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ import pytest
 from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, SupervisedProcess, Supervisor
 from keju.solvers.sandbox.supervisor_process import descendants, read_processes
 
+pytestmark = pytest.mark.slow
+
 ENV = {"PATH": os.environ["PATH"]}
 MIB = 2**20
 

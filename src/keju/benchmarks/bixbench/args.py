@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
+from keju.benchmarks.bixbench.relaxations import DEFAULT_RELAXATIONS, RELAXATIONS, Relaxation
 from keju.config import DatasetArgs, JudgeArrangement, JudgeConfig, variable_name
 from keju.config.address import parse_address
 from keju.errors import ConfigError
 
+VERIFIED = "verified-50"
 JUDGE_SETTINGS = (
     "llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var", "continuous_scoring",
 )  # fmt: skip
@@ -84,13 +86,20 @@ class BixBenchArgs(DatasetArgs):
     """Permute as the environment does: one order for all questions of version 1.0."""
     no_judge: Literal["exact", "ungraded"] = "exact"
     """Open answers that no rule decides, without a judge: compare exactly, or leave them out."""
-    data_version: Literal["1.5", "1.0"] | None = None
-    """Which version to take where a folder holds both; 1.5 by default."""
+    data_version: Literal["1.5", "1.0", "verified-50"] | None = None
+    """Which version to take where a folder holds several; 1.5 by default. ``verified-50`` is
+    BixBench-Verified-50, with the keys of your file."""
+    relaxations: list[Relaxation] | Literal["all"] | None = None
+    """Open answers: what the reader ``tolerant`` accepts beyond version 1.5's rules, or ``all``; by
+    default ``rounding`` and ``percent``."""
 
     @field_validator("data_version", mode="before")
     @classmethod
     def _version_as_text(cls, value: Any) -> Any:
-        return str(value).removeprefix("v") if isinstance(value, float | str) else value
+        if not isinstance(value, float | str):
+            return value
+        name = str(value).strip().lower().replace("_", "-")
+        return name if name == VERIFIED else name.removeprefix("v")
 
     @field_validator("llm_judge_base_url")
     @classmethod
@@ -129,7 +138,7 @@ class BixBenchArgs(DatasetArgs):
             self._refuse(("all_questions",), "bixbench.not_hypothesis")
         if not self.judged:
             self._refuse(
-                (*JUDGE_SETTINGS, "no_judge"),
+                (*JUDGE_SETTINGS, "no_judge", "relaxations"),
                 "bixbench.only_open_mcq",
             )
         if self._wants_exact:
@@ -169,6 +178,13 @@ class BixBenchArgs(DatasetArgs):
     def exact(self) -> bool:
         """Whether open answers that no rule decides are compared with the target's text."""
         return self.judged and self.no_judge == "exact" and not self.names_a_judge
+
+    @property
+    def tolerated(self) -> tuple[str, ...]:
+        """The names of the relaxations that the reader ``tolerant`` allows."""
+        if self.relaxations == "all":
+            return RELAXATIONS
+        return DEFAULT_RELAXATIONS if self.relaxations is None else tuple(self.relaxations)
 
     @property
     def implied_protocol(self) -> str | None:

@@ -1,8 +1,9 @@
-"""Facts about BixBench (Mitchener et al. 2025), and reading its two data versions.
+"""Facts about BixBench (Mitchener et al. 2025), and reading its data versions.
 
-The versions have different schemas; Keju distinguishes them by their fields and never mixes them.
-Version 1.0 has one row per capsule with its questions, version 1.5 one row per question. Both
-become the same typed rows. The canary of a row is never copied.
+Versions 1.0 and 1.5 have different schemas; Keju distinguishes them by their fields and never mixes
+them. Version 1.0 has one row per capsule with its questions, version 1.5 one row per question.
+BixBench-Verified-50 has rows of version 1.5 in a separate file: fewer questions, some keys revised.
+All become the same typed rows. The canary of a row is never copied.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from keju.benchmarks.metadata import (
     RecordingSetup,
     read_facts,
 )
-from keju.errors import DataError, TranslatableText, did_you_mean
+from keju.errors import DataError, Notice, TranslatableText, did_you_mean
 from keju.sources.folder import HubRepo, Layout
 
 if TYPE_CHECKING:
@@ -36,25 +37,42 @@ if TYPE_CHECKING:
 
 
 VERSIONS = ("1.5", "1.0")
+VERIFIED = "verified-50"
+"""The version of BixBench-Verified-50 (phylobio). Its keys always come from the file."""
 HYPOTHESIS = "hypothesis"
 """The subset for questions about the truth of each capsule's hypothesis."""
 
 EVAL_MODES = ("str_verifier", "range_verifier", "llm_verifier")
 
-ROWS: Mapping[str, int] = {"1.5": 205, "1.0": 53}
-"""Rows in each version's file: questions in 1.5, capsules in 1.0."""
+ROWS: Mapping[str, int] = {"1.5": 205, "1.0": 53, VERIFIED: 50}
+"""Rows in each version's file: questions in 1.5 and in Verified-50, capsules in 1.0."""
 
 
 class BixBenchFacts(msgspec.Struct):
     """The content of ``facts.json``."""
 
     errata: dict[str, dict[str, Erratum]]
+    question_numbers: dict[str, list[int]]
+    """The questions of version 1.5: their numbers by short id of the capsule."""
+    verified_numbers: dict[str, list[int]]
+    """The questions of BixBench-Verified-50, as far as others have published their ids."""
     tool_tasks: list[ToolTask]
 
 
 _FACTS = read_facts(__file__, BixBenchFacts)
-ERRATA = _FACTS.errata
-"""Known error of a question by its id, for each data version."""
+ERRATA = _FACTS.errata | {VERIFIED: _FACTS.errata["1.5"]}
+"""Known error of a question by its id, for each data version. An erratum of version 1.5 also
+applies to Verified-50 where that has kept the row."""
+
+
+def _list_ids(numbers: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    return tuple(f"{short_id}-q{n}" for short_id in numbers for n in numbers[short_id])
+
+
+QUESTION_IDS = _list_ids(_FACTS.question_numbers)
+"""The ids of the questions of version 1.5."""
+VERIFIED_IDS = _list_ids(_FACTS.verified_numbers)
+"""The ids of BixBench-Verified-50."""
 
 REFERENCES: Mapping[str, tuple[Reference, ...]] = {
     "1.5": (Reference("gpt-4o, official zero-shot run without refusal", {"accuracy": 74 / 205}),),
@@ -75,10 +93,22 @@ LAYOUT = Layout(
     hubs={
         "huggingface": HubRepo("futurehouse/BixBench", "f8cc3bdcc6357c88b8c3648306522b9c422dc95a")
     },
-    rows={f"v{version}": rows for version, rows in ROWS.items()},
+    rows={f"v{version}": ROWS[version] for version in VERSIONS},
     checksums=Path(__file__).with_name("checksums.txt"),
 )
 """Version 1.5 at revision f8cc3bd."""
+
+VERIFIED_LAYOUT = Layout(
+    tables=(VERIFIED,),
+    stems=(),
+    own_stems={VERIFIED: ("BixBench-Verified-50", VERIFIED, f"data/{VERIFIED}")},
+    capsules=HUB_PATTERN,
+    folders=("BixBench", "BixBench-Verified-50", VERIFIED),
+    hubs={"huggingface": HubRepo("phylobio/BixBench-Verified-50", "main")},
+    rows={VERIFIED: ROWS[VERIFIED]},
+    cached_as="bixbench_verified_50",
+)
+"""BixBench-Verified-50, which has a data set of its own on the hub."""
 
 TOOL_TASKS = _FACTS.tool_tasks
 """BixBench's names in the logs of other tools."""
@@ -165,11 +195,14 @@ class QuestionTable(NamedTuple):
     """Each capsule once, in the order of the file."""
     notes: list[str]
     rows: RowCount
+    warnings: tuple[Notice, ...] = ()
 
 
 def read_table(folder: DataFolder, version: str | None) -> QuestionTable:
     """Return the questions of `version`, or of the newest in the folder; DataError if there are
     none."""
+    if version == VERIFIED:
+        return _read_verified(folder)
     version_order = VERSIONS if version is None else sorted(VERSIONS, key=lambda v: v != version)
     tables = [f"v{name}" for name in version_order if folder.has(f"v{name}")]
     version_hint: str = ""
@@ -183,6 +216,32 @@ def read_table(folder: DataFolder, version: str | None) -> QuestionTable:
     if not tables:
         folder.table("v1.5")
     raise DataError("bixbench.no_version", path=folder.path, version=version, other=version_hint)
+
+
+def subset_name(version: str) -> str:
+    """Return the name of the subset that holds the questions of a version."""
+    return version if version == VERIFIED else f"v{version}"
+
+
+def _read_verified(folder: DataFolder) -> QuestionTable:
+    """Return the questions of BixBench-Verified-50 with the keys of the user's file.
+
+    Its ids must be ids of version 1.5. A warning names those that differ from the published 50.
+    """
+    where = folder.name_of(VERIFIED)
+    rows = list(folder.rows(VERIFIED))
+    if detect_version(rows, where) != "1.5":
+        raise DataError("bixbench.verified_rows", where=where)
+    table = make_table(rows, VERIFIED, where)
+    ids = {question.id for question in table.questions}
+    if unknown_ids := sorted(ids - set(QUESTION_IDS)):
+        raise DataError("bixbench.verified_ids", where=where, names=unknown_ids)
+    missing_ids = [name for name in VERIFIED_IDS if name not in ids]
+    if not missing_ids:
+        return table
+    values = {"missing": len(missing_ids), "other": len(ids - set(VERIFIED_IDS))}
+    folder.note(f"questions of BixBench-Verified-50 that are missing: {', '.join(missing_ids)}")
+    return table._replace(warnings=(Notice("bixbench.verified_other", values),))
 
 
 def detect_version(rows: Sequence[Mapping[str, Any]], where: str) -> str:
@@ -231,12 +290,14 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Q
             notes[
                 f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
             ] = None
-    count = RowCount(f"v{version}", len(rows), ROWS[version])
+    count = RowCount(subset_name(version), len(rows), ROWS[version])
     return QuestionTable(version, [*questions.values()], [*capsules.values()], [*notes], count)
 
 
 def parse_flat_row(row: Mapping[str, Any], where: str) -> list[BixBenchQuestion]:
     """Return the one question of a row of version 1.5."""
+    question_id = _text_field(row, "question_id", where).lower()
+    row = {"short_id": question_id.rpartition("-")[0]} | dict(row)
     distractors = _parse_list(row.get("distractors"), "distractors", where)
     if not distractors:
         raise DataError("bixbench.no_distractors", where=where)
@@ -250,7 +311,7 @@ def parse_flat_row(row: Mapping[str, Any], where: str) -> list[BixBenchQuestion]
         raise DataError("bixbench.range", where=where, ideal=ideal)
     return [
         BixBenchQuestion(
-            id=_text_field(row, "question_id", where).lower(),
+            id=question_id,
             text=_text_field(row, "question", where),
             ideal=ideal,
             distractors=tuple(

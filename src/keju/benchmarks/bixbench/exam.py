@@ -8,7 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +17,13 @@ import msgspec
 from keju import messages
 from keju.answers.segments import split_any_thinking
 from keju.benchmarks.base import (
+    ALL_CHANGES,
     Benchmark,
     DataSource,
     Exam,
     Reader,
     Reference,
+    RuleChange,
     Scores,
     Subset,
 )
@@ -34,13 +36,16 @@ from keju.benchmarks.bixbench.data import (
     LAYOUT,
     REFERENCES,
     TOOL_TASKS,
+    VERIFIED,
+    VERIFIED_LAYOUT,
     VERSIONS,
     Capsule,
     QuestionTable,
     read_table,
+    subset_name,
 )
-from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProtocol
+from keju.benchmarks.bixbench.relaxations import EVAL_MODE, RELAXATIONS, RelaxedRules
 from keju.benchmarks.choices import recorded_gold, shuffle_order
 from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, fingerprint, make_count_warnings
@@ -69,6 +74,25 @@ class BixBenchExam(Exam):
 
     any_thinking: bool = False
     """Also cut reasoning in tags other than ``<think>``."""
+    distractors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The wrong options of open questions, by sample id."""
+
+    def rule_changes(self) -> Sequence[RuleChange]:
+        """Return each relaxation of the rules for open answers, and all of them together."""
+        if not self.open_answers or self.subsets[0].name == HYPOTHESIS:
+            return ()
+        switches = [(name,) for name in RELAXATIONS]
+        return [
+            RuleChange(
+                name=ALL_CHANGES if len(names) > 1 else names[0],
+                about="" if len(names) > 1 else f"bixbench.relaxation_{names[0]}",
+                accepts=RelaxedRules(names, self.distractors).accepts,
+            )
+            for names in (*switches, RELAXATIONS)
+        ]
+
+    def rules_of(self, reader: Reader) -> str:
+        return open_answers.STRICT if reader.name == open_answers.NATIVE else reader.name
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         if self.any_thinking and reply.error is None:
@@ -150,25 +174,27 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
     protocol = _choose_protocol(exam_args)
     wording = protocol.make_wording(exam_args)
     table = read_table(folder, exam_args.data_version)
-    if exam_args.all_questions and table.version == "1.5":
+    if exam_args.all_questions and table.version != "1.0":
         raise ConfigError("bixbench.all_questions")
     questions = make_questions(table, exam_args, protocol)
     (subset,) = questions.subsets
     _check_subset_list(exam_args.subset_list, subset.name)
     mcq = exam_args.answer_mode == "mcq"
+    distractors = {} if mcq else _find_distractors(table)
     is_agentic = exam_args.mode == AGENTIC
     return BixBenchExam(
         benchmark="bixbench",
-        protocol=protocol if mcq else replace(protocol, reader="native"),
+        protocol=protocol if mcq else replace(protocol, reader=open_answers.NATIVE),
         samples=questions.samples,
         subsets=questions.subsets,
-        readers=_make_readers(exam_args, protocol),
+        readers=_make_readers(exam_args, protocol, distractors),
+        distractors=distractors,
         data=DataSource(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
         prompts=wording.prompts([subset.name]),
         errata=questions.errata,
         clustered=True,
         references=_find_references(exam_args, table.version),
-        beside="robust" if mcq else "tolerant",
+        beside="robust" if mcq else open_answers.TOLERANT,
         judge=exam_args.judge() if exam_args.names_a_judge else None,
         open_answers=not mcq,
         grader=EXACT if exam_args.exact else "",
@@ -177,6 +203,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
             name: getattr(exam_args, name)
             for name in RECORDED_SETTINGS + (AGENTIC_RECORDED if is_agentic else ())
         }
+        | ({} if exam_args.relaxations is None else {"relaxations": [*exam_args.tolerated]})
         | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
         any_thinking=exam_args.use_think,
         notebook=agentic.make_notebook_task(exam_args, folder.path) if is_agentic else None,
@@ -211,25 +238,35 @@ def _check_subset_list(names: Sequence[str] | None, subset: str) -> None:
             raise ConfigError("bixbench.subset_not_asked", name=name, subset=subset)
 
 
-def _make_readers(args: BixBenchArgs, protocol: BixBenchProtocol) -> dict[str, Reader]:
+def _find_distractors(table: QuestionTable) -> dict[str, Sequence[str]]:
+    """Return the wrong options of each question, by sample id."""
+    return {sample_id(question.id): question.distractors for question in table.questions}
+
+
+def _make_readers(
+    args: BixBenchArgs, protocol: BixBenchProtocol, distractors: Mapping[str, Sequence[str]]
+) -> dict[str, Reader]:
     """Return the readers of the answer mode: of letters, or of open answers."""
     if args.answer_mode == "mcq":
         return readers.make_readers()
     return open_answers.make_readers(
-        hypothesis=args.question_source == "hypothesis", tags_required=protocol.tags_required
+        hypothesis=args.question_source == "hypothesis",
+        tags_required=protocol.tags_required,
+        relaxations=args.tolerated,
+        distractors=distractors,
     )
 
 
 def _has_all_questions(args: BixBenchArgs, version: str) -> bool:
     """Whether all questions are asked, and not only the first of each capsule."""
-    return version == "1.5" or args.all_questions
+    return version != "1.0" or args.all_questions
 
 
 def _find_references(args: BixBenchArgs, version: str) -> Sequence[Reference]:
     """Return the published figures; only one view has any."""
     is_published_view = args.answer_mode == args.question_source == "mcq" and not args.with_refusal
     is_published = is_published_view and _has_all_questions(args, version)
-    return REFERENCES[version] if is_published else ()
+    return REFERENCES.get(version, ()) if is_published else ()
 
 
 class ViewItem(NamedTuple):
@@ -250,7 +287,7 @@ def make_questions(
 ) -> Questions:
     """Return the samples for these settings, in the order of the file."""
     hypothesis = args.question_source == "hypothesis"
-    name = HYPOTHESIS if hypothesis else f"v{table.version}"
+    name = HYPOTHESIS if hypothesis else subset_name(table.version)
     view_items, notes = _list_hypotheses(table) if hypothesis else _list_questions(table, args)
     if not view_items:
         raise DataError("bixbench.nothing_of_view")
@@ -275,7 +312,7 @@ def make_questions(
         subsets=(Subset(name, 0, len(samples), population=population),),
         errata=errata,
         notes=notes,
-        warnings=make_count_warnings([count]),
+        warnings=(*make_count_warnings([count]), *table.warnings),
     )
 
 
@@ -479,15 +516,18 @@ BIXBENCH = Benchmark(
     name="bixbench",
     title="BixBench",
     about=messages.text_of("about_exam_bixbench", {}),
+    aliases=("bixbench_verified_50",),
+    alias_settings={"bixbench_verified_50": {"data_version": VERIFIED}},
     layout=LAYOUT,
+    other_layouts={("data_version", VERIFIED): VERIFIED_LAYOUT},
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
     protocols=PROTOCOLS,
     readers=readers.make_readers()
     | open_answers.make_readers(hypothesis=False, tags_required=False),
-    subset_names=(*(f"v{version}" for version in VERSIONS), HYPOTHESIS),
+    subset_names=(*(f"v{version}" for version in VERSIONS), VERIFIED, HYPOTHESIS),
     exam=BixBenchExam,
     Args=BixBenchArgs,
     make=make,
 )
-"""BixBench (Mitchener et al. 2025): computational biology, versions 1.5 and 1.0."""
+"""BixBench (Mitchener et al. 2025): computational biology, versions 1.5, 1.0 and Verified-50."""

@@ -1,21 +1,20 @@
 """Grade open answers by rules; a judge may decide the answers that no rule decides.
 
-``native`` is the published rule of each question's ``eval_mode`` without its defects: a part of the
-target does not count as the target, and signs, points and exponents are kept. ``tolerant`` also
-allows for rounding and for percent.
+``strict`` is the published rule of each question's ``eval_mode`` without its defects: a part of the
+target does not count as the target, and signs, points and exponents are kept. Runs of Keju 1.0 call
+it ``native``. ``tolerant`` also accepts what some relaxations allow, by default rounding and
+percent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from unicodedata import numeric
 
 from keju.answers.numbers import (
     NUMBER_WORDS,
-    ParsedNumber,
     is_same_number,
     normalise_for_comparison,
     parse_number,
@@ -23,15 +22,14 @@ from keju.answers.numbers import (
 )
 from keju.answers.reader import Reader
 from keju.answers.segments import clean_segment, find_tag_content
+from keju.benchmarks.bixbench.relaxations import DEFAULT_RELAXATIONS, EVAL_MODE, RANGE, RelaxedRules
 from keju.benchmarks.bixbench.stated_numbers import find_stated_number
 from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
-EVAL_MODE = "eval_mode"
-"""Key of `Sample.metadata` that tells how a question's answers are graded."""
+STRICT, NATIVE, TOLERANT = "strict", "native", "tolerant"
+"""Readers of open answers. The second is the first under its name of version 1.0."""
 
-_PRECISE = Context(prec=200)
-_HUNDRED = Decimal(100)
 # `true`, `yes` (group 1), `false`, `no.` (group 2); not the `no` of `no effect`.
 _TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b|and\b|$))))\b")
 # The beginning of a reply: `no, because`; not `no doubt`, `no one`, which continue differently.
@@ -64,10 +62,13 @@ class OpenReader(Reader):
 
     version = 4
 
-    def __init__(self, *, tolerant: bool, tags_required: bool) -> None:
-        self.name = "tolerant" if tolerant else "native"
-        self.about = f"bixbench.about_reader_{self.name}"
-        self._tolerant = tolerant
+    def __init__(
+        self, name: str, *, tags_required: bool, relaxed: RelaxedRules | None = None
+    ) -> None:
+        """`relaxed` accepts further answers of the reader ``tolerant``."""
+        self.name = name
+        self.about = f"bixbench.about_reader_{name}"
+        self._relaxed = relaxed
         self._tags_required = self.marked = tags_required
 
     def read(self, text: str, sample: Sample) -> Answer:
@@ -82,39 +83,36 @@ class OpenReader(Reader):
 
     def decide(self, value: str, sample: Sample) -> OpenAnswerVerdict:
         """Grade an answer by the rule of its question; the target's exact text is always right."""
-        target = sample.target
-        if normalise_for_comparison(value) == normalise_for_comparison(target):
-            return OpenAnswerVerdict(True, EXACT)
-        if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            return self._decide_range(value, target)
-        number, gold = parse_number(value), parse_number(target)
-        if number is None or gold is None:
-            return UNDECIDED
-        rounded = self._tolerant and any(
-            _rounds_to(v, gold) for v in self._possible_values(number, gold.percent)
-        )
-        return (
-            OpenAnswerVerdict(True, "number")
-            if rounded or is_same_number(number, gold)
-            else UNDECIDED
-        )
+        verdict = decide_strictly(value, sample)
+        if verdict.correct is True or self._relaxed is None:
+            return verdict
+        if self._relaxed.accepts(value, sample):
+            is_range = sample.metadata.get(EVAL_MODE) == RANGE
+            return OpenAnswerVerdict(True, "range" if is_range else "number")
+        return verdict
 
-    def _decide_range(self, value: str, target: str) -> OpenAnswerVerdict:
-        """Grade an answer by the bounds in its target."""
-        bounds, number = parse_range(target), find_stated_number(value)
-        if bounds is not None and not _may_contain_number(value):
-            return OpenAnswerVerdict(False, "range")
-        if bounds is None or number is None:
-            return UNDECIDED
-        values = self._possible_values(number, percent=False)
-        return OpenAnswerVerdict(any(map(bounds.holds, values)), "range")
 
-    def _possible_values(self, number: ParsedNumber, percent: bool) -> Sequence[Decimal]:
-        """Return the possible values of a number; `percent` is whether the target is in percent."""
-        if not self._tolerant or number.percent == percent:
-            return (number.value,)
-        scaled = number.value / _HUNDRED if number.percent else number.value * _HUNDRED
-        return number.value, scaled
+def decide_strictly(value: str, sample: Sample) -> OpenAnswerVerdict:
+    """Grade an answer by the published rule of its question's ``eval_mode``."""
+    target = sample.target
+    if normalise_for_comparison(value) == normalise_for_comparison(target):
+        return OpenAnswerVerdict(True, EXACT)
+    if sample.metadata.get(EVAL_MODE) == RANGE:
+        return _decide_range(value, target)
+    number, gold = parse_number(value), parse_number(target)
+    if number is not None and gold is not None and is_same_number(number, gold):
+        return OpenAnswerVerdict(True, "number")
+    return UNDECIDED
+
+
+def _decide_range(value: str, target: str) -> OpenAnswerVerdict:
+    """Grade an answer by the bounds in its target."""
+    bounds, number = parse_range(target), find_stated_number(value)
+    if bounds is not None and not _may_contain_number(value):
+        return OpenAnswerVerdict(False, "range")
+    if bounds is None or number is None:
+        return UNDECIDED
+    return OpenAnswerVerdict(bounds.holds(number.value), "range")
 
 
 class HypothesisReader(Reader):
@@ -142,12 +140,22 @@ class HypothesisReader(Reader):
         return value == sample.target
 
 
-def make_readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
+def make_readers(
+    *,
+    hypothesis: bool,
+    tags_required: bool,
+    relaxations: Sequence[str] = DEFAULT_RELAXATIONS,
+    distractors: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Reader]:
     """Return the readers of open answers by name."""
     if hypothesis:
         return {HypothesisReader.name: HypothesisReader()}
-    open_readers = (OpenReader(tolerant=t, tags_required=tags_required) for t in (False, True))
-    return {reader.name: reader for reader in open_readers}
+    relaxed = RelaxedRules(relaxations, distractors)
+    return {
+        NATIVE: OpenReader(NATIVE, tags_required=tags_required),
+        STRICT: OpenReader(STRICT, tags_required=tags_required),
+        TOLERANT: OpenReader(TOLERANT, tags_required=tags_required, relaxed=relaxed),
+    }
 
 
 def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> Reading:
@@ -179,11 +187,3 @@ _OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", No
 def _may_contain_number(text: str) -> bool:
     """Whether a text contains a number, in digits, other numerals or words."""
     return bool(_NUMBER_WORD.search(text)) or any(numeric(c, None) is not None for c in text)
-
-
-def _rounds_to(value: Decimal, gold: ParsedNumber) -> bool:
-    """Whether `value` equals the target when rounded to the target's digits."""
-    if value.adjusted() > gold.value.adjusted() + 2:
-        return False
-    rounded = value.quantize(gold.quantum, rounding=ROUND_HALF_UP, context=_PRECISE)
-    return rounded == gold.value
