@@ -14,6 +14,7 @@ from keju.reporting.format import Labels
 from keju.reporting.histograms import Histogram, ReplyCosts
 from keju.reporting.judges import judge_rows
 from keju.reporting.row_tables import group_table, kind_table, subset_table
+from keju.reporting.titles import title_of
 from keju.results.schema import NO_GOLD, ResultEntry, Results, Timing, UsageTotals
 from keju.types import ALL_OUTCOMES
 
@@ -38,6 +39,7 @@ def section_context(
         "number": number,
         "arm": labels.arm(entry.arm) if entry.arm else "",
         "anchor": f"result-{number}",
+        "title": title_of(entry.name, entry.arm),
         "errata": fmt.describe_errata(entry, run, labels),
         "questions": fmt.describe_questions(entry, labels),
         "warnings": labels.warnings(entry),
@@ -130,13 +132,15 @@ def curves_of(results: Results, labels: Labels) -> list[Any]:
 def arms_of(results: Results, labels: Labels) -> dict[str, Any] | None:
     """Return the verdicts and tables of arms; difficulties have a curve instead."""
     from keju.reporting.arms import arm_table, pair_lines, pair_table
+    from keju.reporting.assertions import assertion_table
 
     arms = arm_table(results, labels, DIGITS)
     if not arms.rows:
         return None
     lines = list(pair_lines(results, labels))
     pairs = _decisive_first(pair_table(results, labels, DIGITS), labels)
-    tables = [arms, pairs]
+    tables = [arms, assertion_table(results, labels, DIGITS), pairs]
+    tables = [table for table in tables if table.rows or table is not tables[1]]
     if len({entry.name for entry in results.benchmarks}) == 1:
         prefix = f"{results.benchmarks[0].name} · "
         tables = [_without_prefix(table, prefix) for table in tables]
