@@ -195,7 +195,7 @@ def _read_count(row: dict[str, Any], value: Any) -> bool:
     if value.get("type", "tool") != "tool":
         return False
     most = value["max"]
-    return _expect(row).setdefault("max_calls", most) == most
+    return bool(_expect(row).setdefault("max_calls", most) == most)
 
 
 _READERS: Mapping[str, Callable[[dict[str, Any], Any], bool]] = {
