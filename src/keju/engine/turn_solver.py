@@ -17,7 +17,7 @@ CONTINUE = "Continue. End with your answer in the form that was asked for."
 class TurnSolver(Solver):
     """Asks a model for several replies to one question; the last one is the answer.
 
-    The verifiers environment `bixbench` calls this its agentic mode.
+    Some environments of verifiers call this their agentic mode.
     """
 
     def __init__(self, turns: int) -> None:
