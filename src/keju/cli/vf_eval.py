@@ -61,8 +61,8 @@ def vf_eval(
 
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
     A judge grades open answers that no rule decides if its key is set: gpt-4.1-mini, or the one
-    that -a names. --no-judge turns it off. Without a key they are compared exactly. Without the data
-    for its tools an agentic mode asks for several replies in a row without tools.
+    that -a names. --no-judge turns it off. Without a key they are compared exactly. Without the
+    data for its tools an agentic mode asks for several replies in a row without tools.
     """
     from keju.config.address import find_provider, parse_address
     from keju.files import typed_path
