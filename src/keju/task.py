@@ -400,6 +400,9 @@ def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
 def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
     """Give the jobs that act their tools. Return notices about them."""
     if not any(job.acts for job in jobs):
+        for job in jobs:
+            if job.exam.asserted:
+                raise ConfigError("expect_without_tools", exam=job.exam.benchmark)
         return []
     from keju.solvers.tool_setup import attach_tools
 

@@ -454,7 +454,8 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     grader: str = ""
     """The grader that decided, if not the reader: ``exact``, ``range``, ``judge``, …"""
     parts: dict[str, float] = {}
-    """Several numbers in [0, 1] by name, where the grader gives them. The first is `value`."""
+    """Several numbers in [0, 1] by name, where the grader gives them. The first is `value`, except
+    for questions with assertions about tools (`keju.benchmarks.expectations`)."""
 
 
 class Reading(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

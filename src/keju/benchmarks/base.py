@@ -21,15 +21,18 @@ No other package names an exam: code that needs a fact about one asks its `Bench
 from __future__ import annotations
 
 import hashlib
+import math
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from keju.answers.reader import Reader as Reader
 from keju.benchmarks.choices import as_recorded
+from keju.benchmarks.expectations import PART_NAMES
 from keju.benchmarks.grading import GRADED, LOST, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import DataError, Notice
@@ -214,6 +217,17 @@ def graded_values(
     return graded, sum(scores.outcomes[unit] in LOST for unit in units)
 
 
+def asserted_values(
+    scores: Scores, values: Sequence[float], sample_index: int
+) -> tuple[list[float], int]:
+    """Return the values of an assertion in the repeats of a sample; none if it does not apply.
+
+    An assertion may have a score in a repeat whose answer has no grade.
+    """
+    units = range(sample_index * scores.epochs, (sample_index + 1) * scores.epochs)
+    return [values[unit] for unit in units if not math.isnan(values[unit])], 0
+
+
 ALL_CHANGES = "all"
 """The name of all changes of an exam's rules together."""
 
@@ -284,6 +298,10 @@ class Exam:
     """The arm of this exam, if the settings of one benchmark make several exams."""
     private: bool = False
     """Whether reports leave out the questions."""
+    asserted: bool = False
+    """Whether questions have assertions about tools or about the state after an episode."""
+    state_checks: Path | None = None
+    """The folder of the programs that check the state after an episode; None if none does."""
 
     def __post_init__(self) -> None:
         if self.prompts is not None:
@@ -338,13 +356,13 @@ class Exam:
 
         metrics: dict[str, Estimate] = {}
         for name, values in scores.parts.items():
+            is_assertion = name in PART_NAMES
+            values_of = asserted_values if is_assertion else graded_values
             repeats = (
-                QuestionRepeats(
-                    sample.group or sample.id, *graded_values(scores, values, sample_index)
-                )
+                QuestionRepeats(sample.group or sample.id, *values_of(scores, values, sample_index))
                 for sample_index, sample in enumerate(self.samples)
             )
-            mean = mean_of_items(repeats, clustered=self.clustered)
+            mean = mean_of_items(repeats, clustered=self.clustered, draws=is_assertion)
             metrics[name] = msgspec.structs.replace(mean, title=f"mean of {name}")
         metrics |= self.extra_metrics(scores)
         return add_rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics

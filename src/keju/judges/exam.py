@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam, Reader, Subset
 from keju.benchmarks.choices import restore_order
+from keju.benchmarks.expectations import EXPECT, PARTS, with_verdict
 from keju.benchmarks.grading import LIMIT_CUTS, UNDECIDED
 from keju.judges.prompts import (
     ANSWER,
@@ -275,7 +276,14 @@ class CandidateAnswer(NamedTuple):
         if score.outcome != "ungraded":
             cut_off = Score(score.value, "truncated", GRADER)
         return tuple(
-            replace(reading, score=cut_off if reading.score.outcome == "truncated" else score)
+            replace(
+                reading,
+                score=with_verdict(
+                    reading.score,
+                    cut_off if reading.score.outcome == "truncated" else score,
+                    self.question,
+                ),
+            )
             if judged
             else reading
             for reading, judged in zip(self.readings, self.is_judged, strict=True)
@@ -324,6 +332,8 @@ def wants_judge(score: Score, strategy: str, *, open_answers: bool) -> bool:
         return False
     if strategy == "llm":
         return True
+    if score.parts.get(PARTS["answer"]) == 1.0:  # only its assertions fail
+        return False
     return score.outcome in ("incorrect", "unparsed") and not open_answers
 
 
@@ -340,7 +350,9 @@ def make_judge_sample(sample: Sample, text: str, index: int = 0, epoch: int = 0)
         text=sample.text,
         target=sample.target,
         choices=sample.choices,
-        metadata={ANSWER: text} | ({} if mode is None else {EVAL_MODE: mode}),
+        metadata={ANSWER: text}
+        | ({} if mode is None else {EVAL_MODE: mode})
+        | {key: sample.metadata[key] for key in (EXPECT,) if key in sample.metadata},
     )
 
 

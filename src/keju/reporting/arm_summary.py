@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keju.reporting import format as fmt
+from keju.reporting.assertions import assertion_title
 from keju.reporting.brief import BriefColumn, BriefScreen, short_model
 from keju.reporting.format import Labels, count, interval, percent
+from keju.results.assertions import in_order
 from keju.results.schema import Comparison, ResultEntry, Results
 
 SENTENCES = 4
 """The number of pairs about which a summary prints a sentence."""
+ASSERTIONS = 14
+"""The most scores of assertions that a summary lists."""
 _RANK = {"above": 0, "below": 1, "tie": 2}
 
 
@@ -43,6 +47,40 @@ def print_arms(screen: BriefScreen, results: Results) -> None:
         screen.sentence(arm_sentence(pair, labels, subject), "bold" if number == 0 else None)
     screen.put()
     _print_rows(screen, entries, results, has_several_exams=has_several_exams)
+    _print_assertions(screen, entries, has_several_exams=has_several_exams)
+
+
+def _print_assertions(
+    screen: BriefScreen, entries: Sequence[ResultEntry], *, has_several_exams: bool
+) -> None:
+    """Print the scores of assertions about the arms with tools, if they are not too many."""
+    labels = screen.labels
+    rows = [
+        [
+            entry.full_name if has_several_exams else entry.arm,
+            assertion_title(name, labels),
+            percent(metric.value, 1),
+            interval(metric.ci95, 1),
+            count(metric.n),
+        ]
+        for entry in entries
+        for name in in_order(entry.metrics)
+        if entry.tools is not None and (metric := entry.metrics[name]).n
+    ]
+    if not rows:
+        return
+    screen.put()
+    if len(rows) > ASSERTIONS:
+        screen.sentence(labels("brief.assertions_more", n=len(rows)), None)
+        return
+    columns = [
+        BriefColumn("left"),
+        BriefColumn("left", labels("arms.assertion")),
+        BriefColumn(title=labels("brief.score")),
+        BriefColumn(title="95 %", spare=1),
+        BriefColumn(title=labels("n")),
+    ]
+    screen.rows(columns, rows)
 
 
 def _first_readers(entries: Sequence[ResultEntry]) -> list[ResultEntry]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
+from keju.benchmarks.expectations import STATE
 from keju.reporting import format as fmt
 from keju.reporting.format import UNKNOWN, Labels, count, interval, money, percent
 from keju.reporting.pairs import explain_borderline, p_value, pair_title, point_ends, points
@@ -222,6 +223,11 @@ def transcript(episode: Episode, labels: Labels) -> Iterator[TranscriptStep]:
         else:
             yield TranscriptStep(labels("step.user"), turn.text)
     yield TranscriptStep(labels("step.stop"), labels.get(f"stop.{episode.stop}", episode.stop))
+    if (state := episode.facts.get(STATE)) is not None:
+        kind = "unknown" if "ok" not in state else "right" if state["ok"] else "wrong"
+        details = state.get("problem") or state.get("output", "")
+        text = labels(f"state.{kind}") + (f"\n{details}" if details else "")
+        yield TranscriptStep(labels("step.state"), text, kind != "right")
 
 
 def _arguments(text: str) -> str:

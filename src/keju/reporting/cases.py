@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keju.reporting import format as fmt
+from keju.reporting.assertions import describe_assertions
 from keju.reporting.format import Labels
 from keju.reporting.gallery import ShownAnswer
 from keju.reporting.passages import mark_reply, plain_answer, without_brackets
@@ -111,6 +112,7 @@ def _reading_notes(reading: Reading, labels: Labels) -> list[str]:
         labels.reason(answer.reason) if answer.reason else "",
         *(labels(f"sign.{sign}") for sign in answer.signs),
         *_further_answers(reading, labels),
+        *describe_assertions(reading.score, labels),
         reading.score.grader,
     ]
     return [fact for fact in facts if fact]

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from keju.messages import current_language
 from keju.reporting import pairs as words
+from keju.reporting.assertions import pair_assertion_table
 from keju.reporting.format import Labels, percent, shorten
 from keju.reporting.pairs import pair_title
 from keju.reporting.table import Cell, TableColumn, TerminalScreen
@@ -36,6 +37,7 @@ def render_compared(
                 screen, pair, labels, pair_title(pair, labels) if has_several_pairs else ""
             )
             _print_flips(screen, pair, labels, flip_limit)
+    _print_assertions(screen, compared_runs.comparisons, labels)
     _print_resources(screen, compared_runs.comparisons, labels)
     _print_notes_and_conclusions(screen, compared_runs, labels)
     if diff:
@@ -165,6 +167,18 @@ def _print_flips(screen: TerminalScreen, pair: Comparison, labels: Labels, flip_
     title = labels(key, **values, shown=flip_limit)
     screen.table(columns, rows, title=title)
     screen.line()
+
+
+def _print_assertions(screen: TerminalScreen, pairs: Sequence[Comparison], labels: Labels) -> None:
+    """Print the scores of assertions in both, and their differences."""
+    table = pair_assertion_table(pairs, labels)
+    if table.rows:
+        columns = [
+            TableColumn(title, "left" if place < 2 else "right")
+            for place, title in enumerate(table.titles)
+        ]
+        screen.table(columns, [[*row] for row in table.rows])
+        screen.line()
 
 
 def _print_resources(screen: TerminalScreen, pairs: Sequence[Comparison], labels: Labels) -> None:

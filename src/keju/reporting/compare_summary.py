@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TextIO
 
+from keju.reporting.assertions import assertion_title
 from keju.reporting.brief import (
     BriefColumn,
     BriefScreen,
@@ -64,6 +65,7 @@ def render_comparison_summary(
         screen.sentence(sentence, "bold")
     _print_rows(screen, pairs, names)
     _print_clearest(screen, pairs, names)
+    _print_assertions(screen, pairs, names)
     subject = len(pairs) > 1
     lines = [
         warning_line(notice, "", labels, title_of(pair.exam) if subject else "")
@@ -193,6 +195,27 @@ def _print_clearest(screen: BriefScreen, pairs: Sequence[Comparison], names: Sid
     if ties and not decided:
         smallest = max(100 * (pair.detectable or 0.0) for pair in ties)
         screen.facts([labels("brief.detectable", points=f"{smallest:.1f}")])
+
+
+def _print_assertions(screen: BriefScreen, pairs: Sequence[Comparison], names: SideNames) -> None:
+    """Print the assertions about tools and state: both scores, the difference, its interval."""
+    labels = screen.labels
+    rows = []
+    for pair in pairs:
+        side = f"{names.base(pair)} -> {names.arm(pair)}" if len(pairs) > 1 else ""
+        for change in pair.assertions:
+            points = ends = ""
+            if change.difference is not None:
+                points = labels("brief.points", points=f"{100 * change.difference:+.1f}")
+            if change.ci95 is not None:
+                low, high = (f"{100 * end:+.1f}" for end in change.ci95)
+                ends = labels("brief.ends", low=low, high=high).strip()
+            scores = f"{_points(change.base_rate)} -> {_points(change.arm_rate)}"
+            rows.append([assertion_title(change.name, labels), side, scores, points, ends])
+    if rows:
+        screen.put()
+        texts = [BriefColumn("left")] * 3
+        screen.rows([*texts, BriefColumn(), BriefColumn("left", spare=1)], rows)
 
 
 def _next_steps(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
 from keju.benchmarks.base import Reference
+from keju.benchmarks.expectations import PART_NAMES
 from keju.messages import Language, fill, first_of, foreign, labels
 from keju.messages import printable as printable
 from keju.results.schema import (
@@ -287,6 +288,7 @@ def display_metrics(entry: ResultEntry, labels: Labels) -> list[ShownMetric]:
     """Return the headline and the metrics that have no separate table."""
     headline_name = entry.headline if entry.headline in entry.metrics else next(iter(entry.metrics))
     excluded = {headline_name, *_SEPARATE_METRICS, *(group.name for group in entry.groups)}
+    excluded |= {*PART_NAMES} - {headline_name}
     names = [
         n for n in distinct_metrics(entry) if n not in excluded and not _KIND_METRIC.fullmatch(n)
     ]

@@ -7,6 +7,7 @@ from typing import TextIO
 from xml.etree import ElementTree as ET
 
 from keju.messages import current_language, printable
+from keju.reporting.assertions import gate_assertion_table
 from keju.reporting.format import Labels, count, decimals, percent
 from keju.reporting.pairs import describe_tested_mean
 from keju.reporting.table import Cell, TableColumn, TerminalScreen
@@ -62,6 +63,13 @@ def render_gate(
         screen.line(row.conclusion.text(labels.language), style="bold")
     for words in _mean_notes(result, labels):
         screen.line(words)
+    assertions = gate_assertion_table(result.rows, labels)
+    if assertions.rows:
+        screen.line(labels("gate.assertions"))
+        first_title, *number_titles = assertions.titles
+        columns = [TableColumn(first_title), *(TableColumn(t, "right") for t in number_titles)]
+        screen.table(columns, [[*row] for row in assertions.rows])
+        screen.line()
     if _compares_with_baseline(result):
         screen.line(labels("gate.question"), style="dim")
     if result.steps:
@@ -118,6 +126,12 @@ def markdown(result: GateResult) -> str:
     lines += ["", *(f"- {_plain(row.conclusion.text())}" for row in result.rows)]
     lines += [f"- {_plain(words)}" for words in _mean_notes(result, labels)]
     lines += [f"- warning: {_plain(notice.text())}" for notice in result.notices]
+    assertions = gate_assertion_table(result.rows, labels)
+    if assertions.rows:
+        lines += ["", _plain(labels("gate.assertions")), ""]
+        lines += [f"| {' | '.join(assertions.titles)} |"]
+        lines += ["|---" + "|--:" * (len(assertions.titles) - 1) + "|"]
+        lines += [f"| {' | '.join(map(_plain, cells))} |" for cells in assertions.rows]
     if _compares_with_baseline(result):
         lines += ["", _plain(labels("gate.question"))]
     return "\n".join(lines) + "\n"

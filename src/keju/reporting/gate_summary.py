@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from keju.reporting.assertions import gate_assertion_table
 from keju.reporting.brief import BriefColumn, BriefScreen, LabelledCommand, known_names
 from keju.reporting.format import Labels, count, percent
 from keju.reporting.titles import title_of
@@ -32,6 +33,13 @@ def render_gate_summary(
         BriefColumn("left"),
     ]
     screen.rows(columns, rows)
+    assertions = gate_assertion_table(result.rows, labels)
+    if assertions.rows:
+        screen.put()
+        screen.sentence(labels("gate.assertions"), None)
+        screen.rows(
+            [BriefColumn("left"), *(BriefColumn() for _ in assertions.titles[1:])], assertions.rows
+        )
     print_warnings(screen, [warning_line(notice, "", labels) for notice in result.notices], "")
     if result.steps:
         screen.put()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from keju.reporting.assertions import assertion_rows, change_titles
 from keju.reporting.findings import capitalised, finding_of
 from keju.reporting.format import Labels, count
 from keju.reporting.page_numbers import join_sentences
@@ -85,6 +86,8 @@ def _pair_context(pair: Comparison, labels: Labels, number: int, is_static: bool
         ],
         "notes": list(comparison_notes(pair, labels)),
         "resources": list(resource_rows(pair, labels)),
+        "assertion_titles": change_titles(labels),
+        "assertions": assertion_rows(pair, labels, DIGITS),
         "ticks": difference_ticks(scale),
         "subsets": subsets,
         "subset_orders": _orders(subsets) if is_static else [(ORDERS[0], subsets)],

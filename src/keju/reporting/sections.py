@@ -130,13 +130,15 @@ def curves_of(results: Results, labels: Labels) -> list[Any]:
 def arms_of(results: Results, labels: Labels) -> dict[str, Any] | None:
     """Return the verdicts and tables of arms; difficulties have a curve instead."""
     from keju.reporting.arms import arm_table, pair_lines, pair_table
+    from keju.reporting.assertions import assertion_table
 
     arms = arm_table(results, labels, DIGITS)
     if not arms.rows:
         return None
     lines = list(pair_lines(results, labels))
     pairs = _decisive_first(pair_table(results, labels, DIGITS), labels)
-    tables = [arms, pairs]
+    tables = [arms, assertion_table(results, labels, DIGITS), pairs]
+    tables = [table for table in tables if table.rows or table is not tables[1]]
     if len({entry.name for entry in results.benchmarks}) == 1:
         prefix = f"{results.benchmarks[0].name} · "
         tables = [_without_prefix(table, prefix) for table in tables]

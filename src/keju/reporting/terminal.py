@@ -10,6 +10,7 @@ from msgspec import UNSET
 from keju.messages import current_language
 from keju.reporting import arms, curves, score_interpretation
 from keju.reporting import format as fmt
+from keju.reporting.assertions import assertion_table
 from keju.reporting.curve_summary import can_encode
 from keju.reporting.endpoints import endpoint_table
 from keju.reporting.format import (
@@ -105,7 +106,8 @@ def _print_overview(screen: TerminalScreen, results: Results, labels: Labels) ->
 
 def _print_arms(screen: TerminalScreen, results: Results, labels: Labels) -> None:
     """Print the arms next to each other, the comparison of each pair, and the conclusions."""
-    for table in (arms.arm_table(results, labels), arms.pair_table(results, labels)):
+    tables = arms.arm_table(results, labels), assertion_table(results, labels)
+    for table in (*tables, arms.pair_table(results, labels)):
         _print_table(screen, list(table.titles), [list(row) for row in table.rows])
     for line in arms.pair_lines(results, labels):
         screen.line(line, style="bold")

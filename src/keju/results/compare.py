@@ -26,6 +26,7 @@ from keju.benchmarks.prepare import share_prepared_exams
 from keju.config import Price
 from keju.errors import Notice, UsageError
 from keju.files import MappedSequence
+from keju.results.assertions import assertion_changes
 from keju.results.comparability import TOOLS
 from keju.results.metrics import accuracy_of
 from keju.results.pairs import ChangedQuestions, SharedQuestions, load_flip_texts, pairs_of
@@ -325,6 +326,7 @@ def compare_pair(
         tokens=_compare_usage(base, arm, pairs, "tokens"),
         cost=_compare_usage(base, arm, pairs, "cost"),
         seconds=_compare_usage(base, arm, pairs, "seconds"),
+        assertions=tuple(assertion_changes(base, arm)),
     )
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import KejuError, Notice, TranslatableText, UsageError
+from keju.results.assertions import assertion_scores
 from keju.results.compare import (
     compare_pair,
     doubt_notices,
@@ -190,7 +191,8 @@ def _test_no_worse(
     left_out = pair.left_out + count_unanswered(base_exam, run_exam)
     row = _build_row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
     question_count = min(share.total_count for share in shares_of(run_exam, base_exam))
-    return TestedExam(replace(row, baseline=pair.base_rate, whole=question_count), at), pair
+    row = replace(row, baseline=pair.base_rate, whole=question_count, assertions=pair.assertions)
+    return TestedExam(row, at), pair
 
 
 class GateForecast(NamedTuple):
@@ -271,9 +273,8 @@ def _test_at_least(scored_exam: ScoredExam, threshold: float) -> TestedExam:
         )
 
     score = mean.value if mean else None
-    return TestedExam(
-        _build_row(scored_exam, AT_LEAST, at(LEVEL), len(scores), left_out, score, threshold), at
-    )
+    row = _build_row(scored_exam, AT_LEAST, at(LEVEL), len(scores), left_out, score, threshold)
+    return TestedExam(replace(row, assertions=tuple(assertion_scores(scored_exam))), at)
 
 
 NOTHING = GateDecision("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from keju.errors import Notice
+from keju.results.schema import AssertionChange
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.gate import Verdict
 
@@ -52,6 +53,8 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     whole: int = 0
     """The number of questions in the subsets that were asked; 0 if unknown."""
+    assertions: tuple[AssertionChange, ...] = ()
+    """The scores of assertions about tools or state. They do not decide."""
 
     @property
     def selected(self) -> bool:

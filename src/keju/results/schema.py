@@ -381,6 +381,22 @@ class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest difference that this number of questions shows with a power of about 0.8."""
 
 
+class AssertionChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The scores of one assertion about tools or state, on the questions that have it in both."""
+
+    name: str
+    """``expect_tools``, ``expect_order``, …, ``state``, or ``answer`` for the answer alone."""
+    n: int
+    base_rate: float | None = None
+    arm_rate: float | None = None
+    difference: float | None = None
+    ci95: Ends | None = None
+    """The interval of the difference."""
+    p: float | None = None
+    score_ci95: Ends | None = None
+    """The interval of the score, where nothing is compared."""
+
+
 class Mismatch(msgspec.Struct, frozen=True):
     """A fact that differs between two scored exams."""
 
@@ -535,6 +551,8 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tokens: CostChange | None = None
     cost: CostChange | None = None
     seconds: CostChange | None = None
+    assertions: tuple[AssertionChange, ...] = ()
+    """The same comparison for each assertion about tools or state."""
 
     @property
     def obstacle(self) -> Mismatch | None:

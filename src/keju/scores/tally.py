@@ -5,6 +5,7 @@ They stay small: one byte and one float for each question asked.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import NamedTuple, overload
 
 import msgspec
 
+from keju.benchmarks.expectations import PART_NAMES
 from keju.benchmarks.grading import EXACT, PASS
 from keju.files import SpooledSequence
 from keju.types import (
@@ -104,7 +106,8 @@ class Tally:
         self.total = 0.0
         """The sum of the values of all units."""
         self.parts: dict[str, array[float]] = {}
-        """By name: the several numbers of a grader, by unit; 0 where it gave none."""
+        """By name: the several numbers of a grader, by unit; 0 where it gave none. An assertion is
+        not a number where the question does not have it."""
 
         self.signs = bytearray(samples * epochs)
         """By unit: the signs noticed in the reply, one bit for each of `SIGNS`."""
@@ -139,11 +142,13 @@ class Tally:
             self._add_parts(unit, parts)
 
     def _add_parts(self, unit: int, parts: Mapping[str, float]) -> None:
-        """Enter the partial scores of one unit; those that it lacks are 0."""
+        """Enter the partial scores of one unit. One that it lacks is 0, or for an assertion not a
+        number."""
         for name in {**self.parts, **parts}:
+            missing = math.nan if name in PART_NAMES else 0.0
             if name not in self.parts:
-                self.parts[name] = array("d", [0.0]) * len(self.outcomes)
-            self.parts[name][unit] = parts.get(name, 0.0)
+                self.parts[name] = array("d", [missing]) * len(self.outcomes)
+            self.parts[name][unit] = parts.get(name, missing)
 
     def restrict_to(self, items: Iterable[int]) -> Tally:
         """Return the scoreboard as if only these samples had been asked."""

@@ -18,11 +18,12 @@ import asyncio
 import hashlib
 from collections.abc import Coroutine, Sequence
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.expectations import STATE
 from keju.config import AgentLimits, Price
 from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.limited_solver import QuestionMeter
@@ -53,6 +54,9 @@ from keju.types import (
     ToolChoice,
     Turn,
 )
+
+if TYPE_CHECKING:
+    from keju.solvers.state_checks import StateChecker
 
 ANSWERED: frozenset[Stop] = frozenset(
     {"final", "submitted", "no_tool_call", "forced_answer", "max_iterations_forced"}
@@ -106,11 +110,19 @@ class NativeToolCalls:
 class ToolLoop(Solver):
     """Lets a model use the tools of a source, within the limits of `agent`."""
 
-    def __init__(self, source: ToolSource, agent: AgentLimits, price: Price | None = None) -> None:
+    def __init__(
+        self,
+        source: ToolSource,
+        agent: AgentLimits,
+        price: Price | None = None,
+        state_checker: StateChecker | None = None,
+    ) -> None:
         self.source = source
         self.agent = agent
         self.limits = QuestionLimits.of(agent, price)
         self.protocol = TextualToolCalls() if agent.protocol == "text" else NativeToolCalls()
+        self.state_checker = state_checker
+        """Checks the state after each episode, if questions ask for that."""
         self._overhead: dict[str, Any] = {}
         self._notices: list[Notice] = []
 
@@ -126,10 +138,16 @@ class ToolLoop(Solver):
         await self.source.open()
         if not self.source.tools:
             raise ConfigError("arm_without_tools")
+        if self.state_checker is not None:
+            await self.state_checker.open()
 
     async def close(self) -> None:
         """Stop the tools."""
-        await self.source.close()
+        try:
+            if self.state_checker is not None:
+                await self.state_checker.close()
+        finally:
+            await self.source.close()
 
     async def preflight(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
         """Find out whether the endpoint accepts tools, and how many tokens their definitions take.
@@ -182,14 +200,17 @@ class ToolLoop(Solver):
         """Run one episode; an episode that its channel breaks off has no reply."""
         episode = _RunningEpisode(self, request, channel)
         box: Toolbox | None = None
+        state: dict[str, Any] | None = None
         try:
             try:
                 async with self.source.episode(sample, epoch) as box:
                     await episode.run(box)
+                    if self.state_checker is not None and episode.has_reply:
+                        state = await self.state_checker.check(sample, box.folder)
             finally:
                 # Only a kernel that has ended knows its exit reason and peak memory.
                 if box is not None:
-                    episode.facts = box.facts()
+                    episode.facts = box.facts() | ({} if state is None else {STATE: state})
         except ToolsLost as error:
             episode.fail(error.stop, Fault("tools", error.message))
         except KejuError:
@@ -380,6 +401,11 @@ class _RunningEpisode:
         """End the episode at a limit of its question."""
         stop: Stop = "episode_timeout" if self._submits else "timeout"
         self._set_stop(stop if limit == "time" else "budget", limit)
+
+    @property
+    def has_reply(self) -> bool:
+        """Whether the episode has a new reply without an error."""
+        return self._reply.error is None and self._reply.episode is None
 
     def fail(self, stop: Stop, fault: Fault) -> None:
         """End the episode with an error, unless it has ended already."""

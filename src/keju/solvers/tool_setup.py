@@ -7,13 +7,14 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keju.benchmarks.expectations import expected_tools, is_tool
 from keju.benchmarks.metadata import NotebookTask
 from keju.config import Arm, TaskConfig
-from keju.config.arms import SandboxSettings
+from keju.config.arms import WORKDIR, SandboxSettings, ServerSettings
 from keju.engine.job import Job
-from keju.errors import ConfigError, Notice
+from keju.errors import ConfigError, Notice, did_you_mean
 from keju.solvers.loop import ToolLoop
 from keju.solvers.mcp import server_tools
 from keju.solvers.mcp.launch import refuse_missing_script
@@ -22,6 +23,10 @@ from keju.solvers.notebook.workspaces import Workspaces
 from keju.solvers.sandbox.sandbox import Sandbox
 from keju.solvers.sandbox.supervisor import Supervisor
 from keju.solvers.toolbox import CombinedTools, StubTools, ToolSource
+from keju.types import Tool
+
+if TYPE_CHECKING:
+    from keju.solvers.state_checks import StateChecker
 
 EPISODES = "episodes"
 """The folder below a run's folder with the notebooks of its episodes."""
@@ -36,6 +41,11 @@ class ToolSetup:
         self.supervisor = Supervisor()
         self.users = 0
         self.notices: list[Notice] = []
+        self.expected: dict[str, tuple[str, str]] = {}
+        """The tools that assertions of questions name, with the exam and the place."""
+        self.closed_arms = 0
+        """Solvers whose tools are not listed yet."""
+        self._offered: set[str] = set()
 
     def workspaces(self, settings: SandboxSettings) -> Workspaces:
         """Return places to run code in."""
@@ -43,6 +53,37 @@ class ToolSetup:
         sandbox = Sandbox(settings, self.supervisor, concurrency=self.at_once, run_id=run_id)
         self.notices += sandbox.notices
         return Workspaces(sandbox)
+
+    def state_checker(self, job: Job, arm: Arm) -> StateChecker | None:
+        """Return what checks the state after episodes of a job, if its questions ask for that.
+
+        Raise ConfigError if the arm has no folder, or more than one, that only one episode changes.
+        """
+        folder = job.exam.state_checks
+        if folder is None or arm.stub_tools:
+            return None
+        places = [server.name for server in arm.servers if _has_own_folder(server)] + [*arm.tools]
+        if len(places) != 1:
+            code = "verify_two_folders" if places else "verify_without_folder"
+            values = {"exam": job.exam.benchmark, "arm": arm.name, "names": places}
+            raise ConfigError(code, **values)
+        from keju.solvers.state_checks import StateChecker
+
+        sandbox = self.config.sandbox
+        return StateChecker(folder, job.exam.samples, sandbox, self.supervisor, self.at_once)
+
+    def note_offered(self, tools: Sequence[Tool]) -> None:
+        """Note the tools of an arm. After the last arm, raise ConfigError for an expected tool
+        that no arm has."""
+        self._offered.update(tool.name for tool in tools)
+        self.closed_arms -= 1
+        if self.closed_arms:
+            return
+        for tool, (exam, place) in self.expected.items():
+            if not any(is_tool(name, tool) for name in self._offered):
+                names = sorted(name.rpartition("__")[2] for name in self._offered)
+                values = {"exam": exam, "place": place, "tool": tool}
+                raise ConfigError("expect_unknown_tool", hint=did_you_mean(tool, names), **values)
 
     async def leave(self) -> None:
         """Count one user less; close the supervisor after the last one."""
@@ -62,6 +103,7 @@ class ArmTools(CombinedTools):
         """Start all sources."""
         self._tool_setup.users += 1
         await super().open()
+        self._tool_setup.note_offered(self.tools)
 
     async def close(self) -> None:
         """Stop all sources, and the shared resources if this is the last user."""
@@ -87,6 +129,11 @@ def attach_tools(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -
             refuse_missing_script(arm.name, server)
     shared: dict[str, ToolLoop] = {}
     for job in jobs:
+        if job.exam.asserted:
+            for sample in job.exam.samples:
+                for tool, place in expected_tools(sample).items():
+                    tool_setup.expected.setdefault(tool, (job.exam.benchmark, place))
+    for job in jobs:
         job_arm, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
             notebook_folder = folder and folder / EPISODES / job.arm
@@ -98,11 +145,25 @@ def attach_tools(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -
                 agent = agent.model_copy(update={"max_iterations": task.max_turns})
             job.solver = ToolLoop(tools, agent, config.price)
         elif job_arm is not None:
-            if job_arm.name not in shared:
-                tools = ArmTools(arm_sources(job_arm, tool_setup), tool_setup)
-                shared[job_arm.name] = ToolLoop(tools, config.agent, config.price)
-            job.solver = shared[job_arm.name]
+            checker = tool_setup.state_checker(job, job_arm)
+            if job_arm.name in shared and checker is None:
+                job.solver = shared[job_arm.name]
+                continue
+            tools = ArmTools(arm_sources(job_arm, tool_setup), tool_setup)
+            job.solver = ToolLoop(tools, config.agent, config.price, checker)
+            if checker is None:
+                shared[job_arm.name] = job.solver
+    tool_setup.closed_arms = len(
+        {id(job.solver) for job in jobs if isinstance(job.solver, ToolLoop)}
+    )
     return tool_setup.notices
+
+
+def _has_own_folder(server: ServerSettings) -> bool:
+    """Whether each question gets a new process of a server, with a new folder."""
+    texts = [*server.args, server.cwd or "", server.setup_command or "", *server.env.values()]
+    is_local = server.command is not None and server.scope == "sample"
+    return is_local and any(WORKDIR in (text or "") for text in texts)
 
 
 def arm_sources(arm: Arm, tool_setup: ToolSetup) -> Iterator[ToolSource]:

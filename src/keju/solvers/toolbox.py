@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from keju.errors import ConfigError, Notice
@@ -54,6 +55,8 @@ class Toolbox:
     """The user's message after a reply without a call, if the answer has to be submitted."""
     closing = ""
     """The user's message before the last request without tools; usually empty."""
+    folder: Path | None = None
+    """The folder of this episode alone, which the tools may change; None if there is none."""
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool by its name in `tools`.
@@ -183,6 +186,7 @@ class _CombinedToolbox(Toolbox):
         self.submits = any(box.submits for box in boxes)
         self.closing = "\n\n".join(filter(None, (box.closing for box in boxes)))
         self.reminder = "\n\n".join(filter(None, (box.reminder for box in boxes)))
+        self.folder = next((box.folder for box in boxes if box.folder is not None), None)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         return await self._owners[name].call(name, arguments)

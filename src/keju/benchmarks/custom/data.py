@@ -15,6 +15,7 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -35,6 +36,7 @@ from keju.benchmarks.custom.columns import (
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.data_checks import QuestionChecks, digest_content
+from keju.benchmarks.expectations import EXPECT, VERIFY, read_expectations
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import parse_yaml
@@ -60,6 +62,8 @@ SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples if the exam file names none."""
 SOLUTION_MARK = "####"
 """Separates a worked solution from its result, in answers that hold both (GSM8K)."""
+ASSERTIONS = (EXPECT, VERIFY, "expected_tools")
+"""Columns with assertions about the tools and the state of an episode."""
 DEFAULT_SUBSET = "all"
 """The subset of questions without a subset in a single file."""
 
@@ -81,6 +85,8 @@ class CustomQuestion(NamedTuple):
     """All other fields that are a text or a number."""
     where: str
     """File and row, for messages."""
+    expectations: Mapping[str, dict[str, Any]] = MappingProxyType({})
+    """The assertions about the tools and the state of its episodes."""
 
     @property
     def is_numeric(self) -> bool:
@@ -212,6 +218,10 @@ class SubsetQuestions:
     """Questions with other right answers."""
     choices: int = 0
     """Questions with options."""
+    asserted: int = 0
+    """Questions with assertions about tools or state."""
+    verified: int = 0
+    """Those of them whose state is checked by a command."""
 
     def add(self, row: int, question: CustomQuestion) -> None:
         """Count a question."""
@@ -220,6 +230,8 @@ class SubsetQuestions:
             self.columns = self.columns.intersection(question.fields)
         self.grouped |= bool(question.group)
         self.choices += bool(question.choices)
+        self.asserted += bool(question.expectations)
+        self.verified += VERIFY in question.expectations
         self.numbers += bool(question.answers) and question.is_numeric
         self.words += not question.choices and not question.is_numeric
 
@@ -351,6 +363,7 @@ def _make_sample(exam: str, subset: str, index: int, question: CustomQuestion) -
         metadata[FIELDS] = question.fields
     if len(question.answers) > 1:
         metadata[ACCEPTED] = question.answers
+    metadata |= question.expectations
     return Sample(
         id=question.id or f"{exam}_{subset}_{index}",
         subset=subset,
@@ -398,7 +411,8 @@ class TableReader:
                 where = _row_place(self._folder, self.name, number)
                 self.columns = self._read_columns(tuple(map(str, row)), where)
                 renamed = self.columns.rename(row)
-                yield make_question(renamed, kind, where, self.columns.first_number)
+                first_number = self.columns.first_number
+                yield make_question(renamed, kind, where, first_number, self._template_columns)
 
     def _read_columns(self, columns: tuple[str, ...], where: str) -> ColumnReading:
         stated = tuple(sorted((self._exam.columns or {}).items()))
@@ -444,15 +458,32 @@ def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], 
         content = lists[0] if len(lists) == 1 else None
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise DataError("custom.no_list", where=where)
+    if any(key in row for row in content for key in ASSERTIONS):
+        # Assertions are about values, so their numbers are numbers.
+        typed = parse_yaml(folder.text(name), where)
+        rows = (
+            next(value for value in typed.values() if isinstance(value, list))
+            if isinstance(typed, dict)
+            else typed
+        )
+        content = [
+            row | {key: typed_row[key] for key in ASSERTIONS if key in typed_row}
+            for row, typed_row in zip(content, rows, strict=True)
+        ]
     yield from content
 
 
 def make_question(
-    row: Mapping[str, Any], kind: Kind | None, where: str, first_number: int | None = None
+    row: Mapping[str, Any],
+    kind: Kind | None,
+    where: str,
+    first_number: int | None = None,
+    template_columns: frozenset[str] = frozenset(),
 ) -> CustomQuestion:
     """Return one checked row, of the given kind if there is one.
 
     `first_number` is the number of the first option if the columns of options have numbers.
+    `template_columns` have no other meaning.
     """
     text = _text_field(first_value(row, QUESTION), "question", where)
     if not text.strip():
@@ -477,6 +508,7 @@ def make_question(
         for key, value in row.items()
         if key not in KNOWN_COLUMNS and isinstance(value, str | int | float)
     }
+    asserted = {key: row[key] for key in ASSERTIONS if key in row and key not in template_columns}
     return CustomQuestion(
         id=_text_field(row.get("id"), "id", where),
         subset=_text_field(first_value(row, SUBSET), "subset", where).strip(),
@@ -488,6 +520,9 @@ def make_question(
         or solution.strip(),
         fields=fields,
         where=where,
+        expectations=read_expectations(asserted, where, has_answer=bool(answers))
+        if asserted
+        else {},
     )
 
 

@@ -33,6 +33,7 @@ from keju.benchmarks.custom.exam_file import (
 )
 from keju.benchmarks.custom.guesses import reading_notices
 from keju.benchmarks.custom.readers import LETTER, make_readers
+from keju.benchmarks.expectations import EXPECT, with_expectations
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
 from keju.benchmarks.wording import PromptMaker
@@ -146,10 +147,17 @@ class CustomExam(Exam):
         return super().locate(row)
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
-        """Read and score one reply. A program needs tests and not a right answer."""
-        if self.programs is not None and not sample.target:
-            sample = msgspec.structs.replace(sample, target=sample.text)
-        return super().grade(reply, sample, reader)
+        """Read and score one reply, and the assertions about its episode.
+
+        A program needs tests and not a right answer, and so does a question with assertions.
+        """
+        graded = sample
+        if not sample.target and (self.programs is not None or EXPECT in sample.metadata):
+            graded = msgspec.structs.replace(sample, target=sample.text)
+        reading = super().grade(reply, graded, reader)
+        if EXPECT in sample.metadata:
+            return with_expectations(reading, sample, reply)
+        return reading
 
 
 def _choose_secondary_reader(reader: str, numeric: bool) -> str:
@@ -260,6 +268,8 @@ class CustomBenchmark:
         faults = tuple(bank.checks.notices())
         if self.exam.grader:
             self._check_test_columns(bank)
+            if any(part.asserted for part in parts):
+                raise DataError("custom.expect_programs", name=self.name)
         self._refuse_templates(args, has_shots=any(shots.values()))
         protocol = self.protocols[args.protocol or TEXT]
         system, rule = args.system_prompt, self.exam.reader
@@ -276,6 +286,8 @@ class CustomBenchmark:
             prompts=prompts,
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
+            asserted=any(part.asserted for part in parts),
+            state_checks=self.folder if any(part.verified for part in parts) else None,
             beside=_choose_secondary_reader(
                 protocol.reader, self.kind == "free" and not any(part.words for part in parts)
             ),

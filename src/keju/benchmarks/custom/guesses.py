@@ -18,7 +18,8 @@ def reading_notices(name: str, exam: ExamFile, bank: QuestionBank) -> Iterator[N
         *(() if exam.columns else _column_guesses(bank.readers)),
         *_form_guesses(bank.readers, exam),
     ]
-    if exam.grader is None and not any(sample.target for sample in bank.samples):
+    has_scores = any(part.asserted for part in bank.parts.values()) or exam.grader is not None
+    if not has_scores and not any(sample.target for sample in bank.samples):
         guesses.append(TranslatableText("custom.read_no_answers"))
     if guesses or (exam.kind is None and bank.kind == "mixed"):
         parts = [_describe_kinds(bank), *guesses]

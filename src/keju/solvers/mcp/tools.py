@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
@@ -248,6 +249,9 @@ class ServerToolbox(Toolbox):
     def __init__(self, source: ServerTools, shared: SharedServer) -> None:
         self.tools = source.tools
         self._source, self._shared = source, shared
+        connection = shared.connection
+        if source.server.scope == "sample" and connection is not None and connection.launch.folder:
+            self.folder = Path(connection.launch.folder)
         self._server_names = {tool.name: name for name, tool in source.offered.items()}
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:

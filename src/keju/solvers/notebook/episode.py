@@ -248,6 +248,7 @@ class PythonToolbox(Toolbox):
 
     def __init__(self, bench: Workspace) -> None:
         self._bench = bench
+        self.folder = bench.work
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Run code."""
