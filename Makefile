@@ -14,7 +14,7 @@ HF := .venv-hf
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo          install Keju with its embedded model, sit it for fresh questions at three difficulties, write a report"
+	@echo "make demo          install Keju with its embedded model, ask it fresh questions at three difficulties, write a report"
 	@echo "make test          install what the tests need and run the whole suite"
 	@echo "make test-fast     a broad part of the suite in less than a minute on two cores; no ruff, no mypy"
 	@echo "make check         ruff and mypy alone"

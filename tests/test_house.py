@@ -39,7 +39,8 @@ LEVELS = (
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 
 EXAMS = re.compile(
-    r"bbh|big[-_ ]?bench|mmlu[-_ ]?pro|c[-_]?eval(?![a-z])|bix[-_ ]?bench|gsm8k", re.IGNORECASE
+    r"bbh|big[-_ ]?bench|mmlu[-_ ]?pro|(?<![a-z])c[-_]?eval(?![a-z])|bix[-_ ]?bench|gsm8k",
+    re.IGNORECASE,
 )
 """``bbh`` in ``keju.benchmarks.bbh``, ``C-Eval`` in a sentence; not ``eval`` or ``ceval_``-less."""
 

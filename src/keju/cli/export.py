@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     "keju export monday tuesday -o table.tex --intervals",
     "keju export tuesday -o tuesday.csv",
     "keju export tuesday --format parquet -o tuesday.parquet --full-text",
+    "keju export tuesday --format inspect -o logs",
     "keju export ceval-test --format submission -o submission.json",
 )
 def export(
@@ -41,7 +42,8 @@ def export(
 
     Without --table a run goes out as one row for each question and repetition, or as its results in
     the format of a model's folder .eval_results on the hub, of W&B (offline) or MLflow (a local
-    folder) with keju[wandb] or keju[mlflow], or as the submission of an exam's site.
+    folder) with keju[wandb] or keju[mlflow], or as the submission of an exam's site. The formats
+    eee, inspect and lm-eval are logs of other tools, with all texts; keju import reads them back.
     """
     table_form = _choose_table(table_form, form, output)
     if table_form is not None:
@@ -54,12 +56,20 @@ def export(
     if len(runs) > 1:
         raise UsageError("export_one_run", runs=shlex.join(runs), file=output or "answers.csv")
     (run,) = runs
-    from keju.interop.export import PAGES, TRACKERS, check_form, export_run, form_of, require_target
+    from keju.interop.export import (
+        LOGS,
+        PAGES,
+        TRACKERS,
+        check_form,
+        export_run,
+        form_of,
+        require_target,
+    )
 
     form = form_of(output, form)
     check_form(form)
     _refuse_unused_flags(form, fill=fill, partial=partial, full_text=full_text)
-    if output is None and as_json and form not in TRACKERS:
+    if output is None and as_json and form not in (*TRACKERS, *LOGS):
         raise UsageError("cli_json_needs_file")
     require_target(form, output)
     stored = open_stored_run(run, work_dir)
@@ -142,13 +152,15 @@ def _export_table(
 
 def _refuse_unused_flags(form: str, *, fill: str | None, partial: bool, full_text: bool) -> None:
     """Raise UsageError for a flag that has no effect on this form."""
-    from keju.interop.export import SUBMISSION, TABLES
+    from keju.interop.export import LOGS, SUBMISSION, TABLES
 
     if form != SUBMISSION and (fill is not None or partial):
         flag = "--fill" if fill is not None else "--partial"
         raise UsageError("cli_only_submission", flag=flag, form=form)
     if form == SUBMISSION and full_text:
         raise UsageError("cli_submission_full_text")
+    if full_text and form in LOGS:
+        raise UsageError("export_has_texts", form=form)
     if full_text and form not in TABLES:
         raise UsageError("export_no_texts", form=form)
 

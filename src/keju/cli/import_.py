@@ -11,7 +11,7 @@ from keju.cli.command import command
 from keju.cli.common import CommandOutput, print_sentences, reader_names
 from keju.messages import current_language, first_of, label_text, translate_place
 
-ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
+ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers", "eee"]
 LISTED_DIFFERENCES = 20
 """Rows of the table of differences. ``--json`` and ``import.json`` have all."""
 LISTED_UNMATCHED = 5
@@ -37,10 +37,12 @@ def import_(
     """Import a log of EvalScope, lm-eval, Inspect, OpenCompass or verifiers as a run.
 
     Keju scores every reply again with the reader that matches the tool, and lists every row on
-    which the two scores disagree.
+    which the two scores disagree. A log that keju export wrote, also one in the format eee, becomes
+    the same run again.
     """
     from keju.config.load import data_folder, runs_folder
-    from keju.interop.imports.building import ImportOptions, import_log
+    from keju.interop.imports.building import import_log
+    from keju.interop.imports.options import ImportOptions
     from keju.results.schema import to_document
 
     wishes = ImportOptions(

@@ -55,6 +55,8 @@ PAGES = ("markdown", "latex", "hub-yaml")
 """Formats that are a text about the results."""
 TRACKERS = ("wandb", "mlflow")
 """Formats that are a folder of an experiment tracker."""
+LOGS = ("eee", "inspect", "lm-eval")
+"""Formats that are logs of other tools, with all texts. `keju import` reads them back."""
 SUFFIXES = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -62,9 +64,10 @@ SUFFIXES = {
     ".md": "markdown",
     ".tex": "latex",
     ".yaml": "hub-yaml",
+    ".eval": "inspect",
 }
 """The formats by file suffix."""
-FORMS = (*TABLES, *PAGES, *TRACKERS)
+FORMS = (*TABLES, *PAGES, *LOGS, *TRACKERS)
 """The formats of `keju.export`. Submissions are made on the command line, which records how."""
 LOG = "exports.jsonl"
 """The file in a run's folder that records its submissions, and how they were made."""
@@ -141,6 +144,8 @@ def export_run(
         return _write_page(run, form, target, data_dir)
     if form in TRACKERS:
         return _track(run, form, target, data_dir)
+    if form in LOGS:
+        return _write_logs(run, form, target, data_dir)
     return _write_rows(run, Samples(run, data_dir), form, target, full_text=full_text)
 
 
@@ -255,6 +260,20 @@ def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Ex
         problem = f"{type(error).__name__}: {error}"
         raise UsageError("tracker_failed", tracker=form, problem=problem) from error
     return ExportedFile({"rows": len(results.benchmarks), "place": place}, [])
+
+
+def _write_logs(run: Run, form: str, target: Path | None, data_dir: str | None) -> ExportedFile:
+    """Write the run as logs of another tool, by default into the folder ``RUN-FORM``."""
+    from keju.interop.logs import eee, inspect_files, lm_eval_files
+    from keju.interop.logs.run_logs import RunLogs
+
+    writers = {"eee": eee, "inspect": inspect_files, "lm-eval": lm_eval_files}
+    place = target or Path(f"{run.id}-{form}")
+    if form != "inspect" and place.suffix in (".json", ".jsonl", ".eval") and not place.is_dir():
+        raise UsageError("log_needs_folder", form=form, file=place)
+    files, rows = writers[form].write_logs(RunLogs(run, data_dir), place)
+    facts = {"rows": rows, "files": [str(file) for file in files], "place": str(place)}
+    return _make_export(run, facts, [])
 
 
 def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> ExportedFile:

@@ -316,6 +316,13 @@ def distinct_metrics(entry: ResultEntry) -> dict[str, Metric]:
     return {name: metric for name, metric in entry.metrics.items() if name in kept_names}
 
 
+def published_metrics(entry: ResultEntry) -> list[str]:
+    """Return the overall metrics that the exam's publication reports, without those of groups."""
+    groups = {group.name for group in entry.groups}
+    names = dict.fromkeys(name for r in entry.reference for name in r.overall)
+    return [name for name in names if name in entry.metrics and name not in groups]
+
+
 def group_equal_metrics(metrics: Iterable[ShownMetric]) -> list[list[ShownMetric]]:
     """Group metrics that have the same value over the same answers."""
     groups: dict[object, list[ShownMetric]] = {}

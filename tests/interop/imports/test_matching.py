@@ -122,7 +122,7 @@ def test_rows_without_a_question_are_listed(imported: Import, log: Callable[[str
 def test_rows_of_other_tasks_are_listed(imported: Import, log: Callable[[str], Path]) -> None:
     folder = log("lm-eval/bbh")
     samples = next(folder.glob("samples_*boolean*"))
-    samples.rename(folder / "samples_gsm8k_2026-01-01T00-00-00.jsonl")
+    samples.rename(folder / "samples_hellaswag_2026-01-01T00-00-00.jsonl")
     document = imported(folder)
     assert exam_of(document, "bbh")["rows"] == 6
     assert len(document["unmatched"]) == 6

@@ -24,12 +24,14 @@ from keju.config import TaskConfig
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import SpooledSequence, atomic_folder, write_json
 from keju.interop.imports.comparing import ImportedReply, VerdictComparison
+from keju.interop.imports.detect import find_log, read_log
 from keju.interop.imports.detect import is_log as is_log
-from keju.interop.imports.detect import read_log
 from keju.interop.imports.log import LogPart, LogRow, LogRows, ModelLog
 from keju.interop.imports.matching import QuestionMatcher, normalize_subset
+from keju.interop.imports.options import COMPARISON, ImportResult
+from keju.interop.imports.options import ImportOptions as ImportOptions
+from keju.interop.imports.restoring import read_own_logs, restore_run
 from keju.reporting.html import write_outputs
-from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
@@ -42,23 +44,8 @@ from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
 """Names of settings that may hold a secret, such as ``api_key``. The manifest leaves them out."""
-COMPARISON = "import.json"
-"""The file in a run's folder with the tool's verdicts next to Keju's."""
 BATCH_SIZE = 500
 """The number of records in one write to the journal."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
-    """The user's options."""
-
-    tool: str | None = None
-    dataset: str | None = None
-    data_dir: str | None = None
-    work_dir: str = "runs"
-    run_id: str | None = None
-    protocol: str | None = None
-    readers: list[str] | None = None
 
 
 class _MatchedRow(NamedTuple):
@@ -89,19 +76,15 @@ class _MatchedPart:
     """The places of the other rows, and why they are left out."""
 
 
-@dataclass(frozen=True)
-class ImportResult:
-    """The result of an import."""
-
-    folder: Path
-    document: dict[str, Any]
-    """The comparison, as in ``import.json`` and ``--json``."""
-    results: Results
-
-
 def import_log(path: Path, wishes: ImportOptions, *, report: bool = True) -> ImportResult:
-    """Read the log at `path`, match and score its rows, and write them as a run."""
-    log = read_log(path, wishes.tool)
+    """Read the log at `path`, match and score its rows, and write them as a run.
+
+    A log that Keju wrote becomes the same run again.
+    """
+    log_files = find_log(path, wishes.tool)
+    if own_logs := read_own_logs(log_files, wishes):
+        return restore_run(log_files, own_logs, wishes, report=report)
+    log = read_log(log_files)
     parts, unknown_rows = _group_parts(log, wishes.dataset)
     exams = [_match(part, wishes) for part in parts]
     if not any(matched_part.matched for matched_part in exams):

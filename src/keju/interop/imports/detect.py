@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from keju.errors import DataError, UsageError
 from keju.interop.imports import evalscope, inspect_log, lm_eval, opencompass, verifiers_log
 from keju.interop.imports.log import LogSource, ModelLog
+from keju.interop.logs import eee
 
 
 class LogFormat(NamedTuple):
@@ -20,8 +22,16 @@ class LogFormat(NamedTuple):
 
 TOOLS: dict[str, LogFormat] = {
     module.TOOL: LogFormat(module.find, module.read)
-    for module in (evalscope, lm_eval, inspect_log, opencompass, verifiers_log)
+    for module in (evalscope, lm_eval, inspect_log, opencompass, verifiers_log, eee)
 }
+
+
+class FoundLog(NamedTuple):
+    """The files of a log, and the tool that wrote it."""
+
+    source: LogSource
+    tool: str
+    names: Sequence[str]
 
 
 def is_log(path: Path) -> bool:
@@ -30,8 +40,8 @@ def is_log(path: Path) -> bool:
     return any(tool.find(source) for tool in TOOLS.values())
 
 
-def read_log(path: Path, tool: str | None = None) -> ModelLog:
-    """Read the log at `path`; UsageError if no tool, or more than one, could have written it."""
+def find_log(path: Path, tool: str | None = None) -> FoundLog:
+    """Find the log at `path`; UsageError if no tool, or more than one, could have written it."""
     source = LogSource(path)
     names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
     tools = [name for name, files in names.items() if files]
@@ -41,11 +51,24 @@ def read_log(path: Path, tool: str | None = None) -> ModelLog:
         raise UsageError("import_no_log", path=path, tools=[*TOOLS])
     if len(tools) > 1:
         raise UsageError("import_several_tools", path=path, tools=[*tools])
+    return FoundLog(source, tools[0], names[tools[0]])
+
+
+@contextmanager
+def structure_errors(log_files: FoundLog) -> Iterator[None]:
+    """Turn errors about a log with an unexpected structure into a DataError with its place."""
     try:
-        log = TOOLS[tools[0]].read(source, names[tools[0]])
+        yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        values = {"tool": tools[0], "kind": type(error).__name__, "problem": str(error)}
-        raise DataError("import_strange_log", path=path, **values) from None
+        values = {"tool": log_files.tool, "kind": type(error).__name__, "problem": str(error)}
+        raise DataError("import_strange_log", path=log_files.source.path, **values) from None
+
+
+def read_log(log_files: FoundLog) -> ModelLog:
+    """Read a log. Raise UsageError if it has no rows."""
+    path = log_files.source.path
+    with structure_errors(log_files):
+        log = TOOLS[log_files.tool].read(log_files.source, log_files.names)
     if not any(part.rows for part in log.parts):
         raise UsageError("import_no_rows", path=path, tool=log.tool)
     return log

@@ -50,7 +50,7 @@ def find(source: LogSource) -> list[str]:
 
 def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the logs of one model, with a part for each."""
-    logs = [_open_log(source, name) for name in names]
+    logs = [open_log(source, name) for name in names]
     models = {str(nested(log, "eval").get("model") or "unknown") for log, _ in logs}
     source.refuse_several_models(models)
     packages = [nested(log, "eval", "packages") for log, _ in logs]
@@ -61,7 +61,7 @@ def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     )
 
 
-def _open_log(source: LogSource, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
+def open_log(source: LogSource, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
     """Return a log without its samples, and its samples, which are read one by one."""
     if not name.endswith(ARCHIVE):
         log = source.mapping(name)

@@ -29,7 +29,7 @@ from keju.types import LABELS, Reply
 
 TOOL = "lm-eval"
 
-_SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl$")
+SAMPLES_NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl$")
 """``samples_TASK_2026-01-01T12-00-00.123.jsonl``"""
 _RESULTS = re.compile(r"results_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.json$")
 """``results_2026-01-01T12-00-00.123.json``"""
@@ -54,7 +54,7 @@ def find(source: LogSource) -> list[str]:
     """Return the files of samples; for a file of results, the sample files of the same run."""
     if source.is_single and (match := _RESULTS.search(source.names[0])):
         return source.siblings(source.names[0], f"samples_*_{match['time']}.jsonl")
-    files = [name for name in source.names if _SAMPLES.search(name)]
+    files = [name for name in source.names if SAMPLES_NAME.search(name)]
     return [name for name in files if {"doc_id", "resps"} <= source.first_object(name).keys()]
 
 
@@ -65,7 +65,7 @@ def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     version = ""
     groups: dict[Any, tuple[LogTask, list[_SamplesFile]]] = {}
     for name in names:
-        match = _SAMPLES.search(name)
+        match = SAMPLES_NAME.search(name)
         assert match is not None
         title = match["task"]
         if title in files_by_task:

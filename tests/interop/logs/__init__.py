@@ -1,0 +1,1 @@
+"""Runs as logs of other tools, and back."""
