@@ -57,6 +57,9 @@ def test_a_table_is_evaluated_by_one_command(
         ("multiple-choice", 2),
         ("free-text", 1),
     ]
+    guess = entry["metrics"]["chance"]["value"]
+    assert guess == pytest.approx(sum(row["n"] * row["chance"] for row in entry["subsets"]) / 3)
+    assert entry["subsets"][1]["chance"] == 0
     shown = keju("show", name, "--subset", "multiple-choice", "--index", "1").out
     assert "target: B" in shown
     chinese = keju(*EVAL, name, "--dry-run", "--language", "zh")

@@ -48,6 +48,7 @@ README_LINES = [
     ("-a", '{"question_source": "hypothesis", "answer_mode": "open", "max_episodes": 8}'),
     ("-a", '{"question_source": "hypothesis", "answer_mode": "mcq", "add_tf_legend": true, '
      '"shuffle_options": false}'),
+    ("-a", '{"mode": "agentic", "max_episodes": 2, "max_turns": 10}'),
     ("-a", '{"mode":"zero_shot","answer_mode":"mcq","max_episodes":8}', "-s"),
 ]  # fmt: skip
 
@@ -169,13 +170,40 @@ def test_open_answers_are_judged_where_the_key_is_set(
     assert "sk-judge" not in ran.out + ran.err
 
 
-def test_a_judge_that_nobody_named_is_not_asked_though_a_key_is_set(
+def candidate_or_default_judge(question: EndpointRequest) -> str:
+    """A reply in prose; a favourable verdict where the prompt is the judge's."""
+    is_judge = "<grade>" in question.text or "<grade>" in str(question.body["messages"][0])
+    return "<grade>correct</grade>" if is_judge else "some prose of 5 or 6 words"
+
+
+def test_the_default_judge_is_asked_where_its_key_is_set(
+    env: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyEndpoint(Plan(answers=candidate_or_default_judge)) as shared_endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", shared_endpoint.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
+        ran = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--json", "--run-id", "r")
+        assert ran.code == 0, ran.err
+        announced = re.search(
+            r"the judge of open answers is gpt-4.1-mini at http://127.0.0.1:\d+/v1: at most 3 "
+            r"verdicts, about [\d,]+ tokens, \$0\.00\d\d; --no-judge turns it off",
+            ran.err,
+        )
+        assert announced, ran.err
+        assert ran.json["benchmarks"][0]["judge"]["model"] == "gpt-4.1-mini"
+        assert ran.json["vf_eval"]["reward"]["avg"] == 1
+        assert Path("runs/r/verdicts.jsonl").exists()
+        assert "sk-judge" not in ran.out + ran.err
+
+
+def test_no_judge_turns_the_judge_off(
     env: Keju, monkeypatch: pytest.MonkeyPatch, endpoint: FaultyEndpoint
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
-    ran = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--json", "--run-id", "r")
+    words = ("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--json", "--run-id", "r")
+    ran = env(*words, "--no-judge")
     assert ran.code == 0, ran.err
-    assert "no judge is named and none is asked" in ran.err
+    assert "the judge of open answers" not in ran.err
     assert ran.json["benchmarks"][0]["grader"] == "exact"
     assert not Path("runs/r/verdicts.jsonl").exists()
     judge_args = (
@@ -295,3 +323,70 @@ def test_a_run_is_not_graded_against_other_data(
         assert refusal.code == 2
         assert "run 'r' has other settings (bixbench data BixBench_v1.5.jsonl: " in refusal.err
     assert Path("runs/r/results.json").read_bytes() == before
+
+
+HYPOTHESIS = '{"question_source": "hypothesis", "answer_mode": "open"}'
+
+
+def test_a_judge_decides_on_hypotheses_that_no_rule_can_read(
+    env: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyEndpoint(Plan(answers=candidate_or_default_judge)) as shared_endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", shared_endpoint.url)
+        without_key = env("vf-eval", "bixbench", "-a", HYPOTHESIS, "-r", "1", "--json")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
+        judged = env("vf-eval", "bixbench", "-a", HYPOTHESIS, "-r", "1", "--json")
+    assert without_key.code == judged.code == 0, judged.err
+    assert without_key.json["benchmarks"][0]["outcomes"]["unparsed"] == 2
+    assert judged.json["benchmarks"][0]["outcomes"]["correct"] == 2
+
+
+def test_a_hypothesis_that_a_rule_reads_needs_no_judge(
+    env: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_texts: list[str] = []
+
+    def answers(question: EndpointRequest) -> str:
+        asked_texts.append(question.text)
+        return "True"
+
+    with FaultyEndpoint(Plan(answers=answers)) as shared_endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", shared_endpoint.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
+        ran = env("vf-eval", "bixbench", "-a", HYPOTHESIS, "-r", "1", "--json")
+    assert ran.json["benchmarks"][0]["outcomes"]["correct"] == 1
+    assert not any("[begin" in text or "| True" in text for text in asked_texts)
+
+
+AGENTIC = '{"mode": "agentic", "max_episodes": 2, "max_turns": 10}'
+
+
+def test_the_agentic_line_without_capsules_takes_turns_without_tools(env: Keju) -> None:
+    conversations: list[list[str]] = []
+
+    def answers(question: EndpointRequest) -> str:
+        roles = [m["role"] for m in question.body["messages"] if m["role"] != "system"]
+        conversations.append(roles)
+        return "D" if len(roles) == 19 else "Let me think."
+
+    with FaultyEndpoint(Plan(answers=answers)) as talker:
+        ran = env("vf-eval", "bixbench", "-a", AGENTIC, "-b", talker.url, "-r", "1", "-s", "--json")
+    assert ran.code == 0, ran.err
+    assert "the model replies 10 times in a row without tools" in ran.err
+    assert "keju data pull bixbench --capsules" in ran.err
+    asked_conversations = [roles for roles in conversations if len(roles) > 1]
+    assert len(asked_conversations) == 2 * 9
+    assert max(asked_conversations, key=len) == [*(["user", "assistant"] * 9), "user"]
+    entry = ran.json["benchmarks"][0]
+    assert (entry["protocol"], entry["n"], entry["outcomes"]["unparsed"]) == ("environment", 2, 0)
+    assert ran.json["vf_eval"]["mode"] == "agentic"
+    assert entry["usage"]["requests"] >= 2
+
+
+def test_tools_that_are_asked_for_need_capsules(env: Keju, tmp_path: Path) -> None:
+    settings = AGENTIC.replace("}", ', "notebook": true}')
+    ran = env("vf-eval", "bixbench", "-a", settings, "-r", "1")
+    assert ran.code == 2
+    assert "keju data pull bixbench --capsules" in ran.err
+    ran = env("vf-eval", "bixbench", "-a", '{"notebook": false}', "-r", "1")
+    assert "notebook has an effect only with mode 'agentic'" in ran.err

@@ -324,7 +324,7 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
 def test_the_contents_and_the_overview_name_the_arm(tmp_path: Path) -> None:
     source, _ = page(tmp_path, [], document(entry(arm="baseline"), entry(arm="calc")))
     for arm in ("baseline", "calc"):
-        assert len(re.findall(rf'<a href="#result-\d">bbh · {arm}</a>', source)) == 1
+        assert len(re.findall(rf'<a href="#result-\d">BBH · {arm}</a>', source)) == 1
         assert f"<td>{arm}</td>" in source
 
 
@@ -385,7 +385,7 @@ def test_several_exams_begin_with_a_chart_of_all(tmp_path: Path) -> None:
     source, parsed = page(tmp_path, [], two_exams)
     overview = source[source.index('id="overview"') : source.index('id="result-0"')]
     assert overview.count('class="plot"') == 2
-    assert "How well does some-model do on bbh and other?" in parsed.text
+    assert "How well does some-model do on BBH and other?" in parsed.text
 
 
 def test_subsets_below_chance_are_coloured_and_named(tmp_path: Path) -> None:

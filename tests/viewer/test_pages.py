@@ -51,7 +51,7 @@ def test_the_first_page_has_a_row_for_each_run_with_a_column_for_each_exam(runs:
     with visit(runs) as client:
         response = client.get("/")
         page = text_of(response)
-        for words in ("runs in", "demo", "bbh", "one", "two", "Date", "Cost", "complete"):
+        for words in ("runs in", "Keju demo", "BBH", "one", "two", "Date", "Cost", "complete"):
             assert words in page
         assert re.search(r"\d+\.\d % ± \d+\.\d", page)
         assert "23.1k tokens" in page  # no prices are known
@@ -150,7 +150,7 @@ def test_a_run_says_what_guessing_gives(runs: Path) -> None:
     with visit(runs) as client:
         page = text_of(client.get("/runs/one"))
         assert re.search(r"guessing gives \d+\.\d %", page)
-        assert "How well does scripted do on demo?" in page
+        assert "How well does scripted do on Keju demo?" in page
 
 
 def test_warnings_are_sentences_that_lead_to_the_replies(runs: Path) -> None:

@@ -287,6 +287,8 @@ class Exam:
     """The effective settings that shaped the prompts, for the manifest."""
     notebook: NotebookTask | None = None
     """How the model works on the questions in a notebook; None for exams without notebooks."""
+    turns: int = 1
+    """The number of replies in a row to each question, without tools; the last one counts."""
     difficulty: float | None = None
     """The difficulty of the questions, if it can be chosen; 1 is as published."""
     varied: Mapping[str, Collection[str]] = field(default_factory=dict)

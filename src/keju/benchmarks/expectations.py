@@ -238,7 +238,7 @@ def _split_command(command: Any, where: str) -> list[str]:
         if operator is None:
             return shlex.split(command)
     except ValueError as error:
-        raise DataError("custom.verify_quotes", where=where, problem=error) from None
+        raise DataError("custom.verify_quotes", where=where, problem=str(error)) from None
     raise DataError("custom.verify_shell", where=where, operator=operator)
 
 

@@ -67,8 +67,16 @@ def names() -> list[str]:
     return [*BUILT_IN, *sorted(set(_plugins()) - set(BUILT_IN))]
 
 
+def known_spelling(name: str) -> str:
+    """Return the name in lower case if only the capitals differ from a known name."""
+    known_names = (*names(), *ALIASES)
+    return name.lower() if name not in known_names and name.lower() in known_names else name
+
+
 def get(name: str) -> Benchmark:
     """Return the benchmark called `name` (or an alias of it); ConfigError names the nearest.
+
+    Capitals do not matter: ``MMLU-Pro`` is ``mmlu_pro``.
 
     A name with a path separator, or ``custom:PATH``, is an exam of the user's own: a folder or file
     of questions, or a Python file that makes a `Benchmark`.
@@ -77,6 +85,7 @@ def get(name: str) -> Benchmark:
 
     if is_path(name):
         return _load_path(path_of(name))
+    name = known_spelling(name)
     canonical_name = ALIASES.get(name, name)
     for candidate_name in (name, canonical_name):
         is_taken = candidate_name in BUILT_IN or candidate_name in ALIASES

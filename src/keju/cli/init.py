@@ -96,6 +96,31 @@ def arms(output: str) -> CommandOutput:
     return CommandOutput(document, lambda: print_steps(lines, steps))
 
 
+@command(
+    "init mcp",
+    "keju init mcp 'npx -y @modelcontextprotocol/server-everything'",
+    "keju init mcp http://127.0.0.1:8000/mcp -o tools/mcp.yaml",
+)
+def mcp(server: str, output: str) -> CommandOutput:
+    """Start an MCP server, list its tools, and write a first test of it: arms and questions.
+
+    The questions are there to be filled in: one for each tool, with the tool that it should call.
+    No model is asked. It needs the extra mcp: pip install 'keju[mcp]'.
+    """
+    from keju.cli.mcp_draft import write_mcp_test
+
+    files, tools = write_mcp_test(server, Path(output))
+    path = shlex.quote(str(files[0]))
+    steps = {
+        f"keju mcp check -c {path}": label_text("next.servers"),
+        f"keju run -c {path} --model NAME --api-url URL": label_text("next.run"),
+    }
+    lines = [*(label_text("wrote", file=file) for file in files)]
+    lines += [label_text("init.mcp", n=len(tools), file=files[1]), label_text("next")]
+    document = {"files": [str(file) for file in files], "tools": tools, "next": list(steps)}
+    return CommandOutput(document, lambda: print_steps(lines, steps))
+
+
 def _quote_path(path: str | Path) -> str:
     """Return a path as a shell accepts it: ``./chess``, to distinguish it from a package's name."""
     text = str(path)

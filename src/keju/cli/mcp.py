@@ -41,7 +41,7 @@ def check(config: str | None, call: list[str] | None) -> CommandOutput:
         raise UsageError("run_no_file")
     requested_call = _parse_call(call)
     servers = _load_servers(Path(config))
-    server_documents, call_result = run_loop(lambda: _inspect_servers(servers, requested_call))
+    server_documents, call_result = run_loop(lambda: inspect_servers(servers, requested_call))
     document = {"servers": server_documents} | (
         {"call": call_result} if call_result is not None else {}
     )
@@ -99,7 +99,7 @@ def _load_servers(path: Path) -> list[tuple[str, ServerSettings]]:
     return servers
 
 
-async def _inspect_servers(
+async def inspect_servers(
     servers: Sequence[tuple[str, ServerSettings]], requested_call: tuple[str, dict[str, Any]] | None
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """Start the servers one after the other, and call the requested tool."""

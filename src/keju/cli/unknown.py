@@ -42,6 +42,8 @@ EXAM_FLAGS: Final = ("dataset", "benchmark")
 """Flags for the name of an exam, in commands without ``--datasets``."""
 FILES: Final = (".yaml", ".yml", ".json")
 """File endings of settings files."""
+SHORT_FLAGS: Final = {"dataset_args.NAME.few_shot_num": "--few-shot"}
+"""Flags for a setting of the exams."""
 EXAM: Final = "NAME"
 """Stands for an exam with an unknown name."""
 
@@ -57,6 +59,8 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
         if option.startswith("--")
         else None
     )
+    if (short_flag := SHORT_FLAGS.get(place or "")) in long_flags:
+        return UsageError("cli_unknown_option_near", near=short_flag, **error_values)
     if place is not None:
         outer, *inner = place.split(".")
         by_field = {row.field: row for row in rows if row.flags}

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from keju.cli.command import command
 from keju.cli.common import CommandOutput, note, print_lines, remark, session_output
@@ -14,11 +14,15 @@ from keju.errors import ConfigError, EndpointError
 from keju.messages import label_text
 
 if TYPE_CHECKING:
-    from keju.config import DatasetArgs, TaskConfig
+    from keju.config import DatasetArgs, JudgeConfig, TaskConfig
     from keju.results.schema import ResultEntry
     from keju.scores.exam_scores import ExamScores
 
 DEFAULT_MODEL = "gpt-4.1-mini"
+DEFAULT_PRICE = (0.4, 1.6)
+"""Dollars for a million tokens of the default judge, read and written (April 2025)."""
+LONG_ANSWER, VERDICT_TOKENS, CHARACTERS_PER_TOKEN = 400, 200, 3
+"""The characters of a long answer and the tokens of a long verdict, for an estimate of the cost."""
 DEFAULT_EXAMPLES = 5
 ALL = -1
 """The defaults of verifiers' ``vf-eval``."""
@@ -49,14 +53,16 @@ def vf_eval(
     key_var: str | None,
     examples: int | None,
     save: bool,
+    without_judge: bool,
     verbose: bool,
     **settings: Any,
 ) -> CommandOutput:
     """Evaluate a model as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
 
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
-    A judge grades open answers if -a names one (llm_judge_model, llm_judge_base_url or
-    llm_judge_api_key_var) and its key is set. Otherwise they are compared exactly.
+    A judge grades open answers that no rule decides if its key is set: gpt-4.1-mini, or the one
+    that -a names. --no-judge turns it off. Without a key they are compared exactly. Without the
+    data for its tools an agentic mode asks for several replies in a row without tools.
     """
     from keju.config.address import find_provider, parse_address
     from keju.files import typed_path
@@ -64,9 +70,13 @@ def vf_eval(
     from keju.scores.exams import make_scores
     from keju.task import run_exams
 
-    config, args = _configure(env, env_args, key_var, examples, settings)
+    config, args = _configure(env, env_args, key_var, examples, settings, without_judge)
     (job,) = make_scores(config)
+    if job.exam.notebook is not None:
+        config, args, job = _replace_missing_tools(config, args, job)
     note(_describe_size(config, job))
+    if config.judge is not None:
+        note(_describe_judge(config.judge, job))
     try:
         finished = run_exams(config, display=make_display())
     except EndpointError as error:
@@ -97,6 +107,56 @@ def vf_eval(
     return output._replace(document=output.document | extra)
 
 
+def _replace_missing_tools(
+    config: TaskConfig, args: DatasetArgs, job: ExamScores
+) -> tuple[TaskConfig, DatasetArgs, ExamScores]:
+    """Return the run without tools if the data for them is missing, as the environment runs it."""
+    from keju.scores.exams import make_scores
+
+    name, task = job.exam.benchmark, job.exam.notebook
+    assert task is not None
+    try:
+        task.check(job.exam.samples)
+    except ConfigError as error:
+        settings = args.settings_without_tools(config.dataset_args[name], error)
+        if settings is None or config.capsules is not None:
+            raise
+    else:
+        return config, args, job
+    dataset_args = {**config.dataset_args, name: settings}
+    config = config.model_copy(update={"dataset_args": dataset_args})
+    (job,) = make_scores(config)
+    remark(label_text("vf_eval.without_tools", exam=name, turns=job.exam.turns), "own_warning")
+    return config, _check_settings(type(args), settings), job
+
+
+def _describe_judge(judge: JudgeConfig, job: ExamScores) -> str:
+    """Return the judge, and the most that its verdicts can cost, before the first one."""
+    from keju.config.address import strip_credentials
+    from keju.judges.exam import make_judge_sample
+    from keju.judges.prompts import render
+
+    kind: Literal["grade", "score"] = "score" if judge.continuous else "grade"
+    characters = 0
+    for sample in job.exam.samples:
+        prompt = render(make_judge_sample(sample, "x" * LONG_ANSWER), kind)
+        characters += len(prompt.tail) + sum(len(m.content) for m in prompt.prefix.messages)
+    tokens = round(characters * job.epochs / CHARACTERS_PER_TOKEN / 100) * 100
+    values = {
+        "model": judge.model,
+        "place": strip_credentials(judge.api_url or ""),
+        "n": job.units,
+        "tokens": f"{tokens:,}",
+    }
+    input_price, output_price = DEFAULT_PRICE
+    if judge.price is not None:
+        input_price, output_price = judge.price.input, judge.price.output
+    elif judge.model != DEFAULT_MODEL:
+        return label_text("vf_eval.judge_tokens", **values)
+    cost = (tokens * input_price + job.units * VERDICT_TOKENS * output_price) / 1e6
+    return label_text("vf_eval.judge_cost", cost=f"{cost:.4f}", **values)
+
+
 def _describe_size(config: TaskConfig, job: ExamScores) -> str:
     """Return the size of the run in words, because vf-eval's defaults are small."""
     from keju.solvers.sandbox.memory import available_memory, memory_shares
@@ -104,6 +164,8 @@ def _describe_size(config: TaskConfig, job: ExamScores) -> str:
     sample_count = len(job.exam.samples)
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
     unit, at_once = "requests", min(config.at_once, job.units)
+    if job.exam.turns > 1:
+        unit = "episodes"
     if job.exam.notebook is not None:
         unit = "episodes"
         at_once = memory_shares(config.sandbox.memory, at_once, available_memory())[1]
@@ -119,11 +181,15 @@ def _describe_size(config: TaskConfig, job: ExamScores) -> str:
 
 
 def _configure(
-    env: str, text: str | None, key_var: str | None, examples: int | None, flags: dict[str, Any]
+    env: str,
+    text: str | None,
+    key_var: str | None,
+    examples: int | None,
+    flags: dict[str, Any],
+    without_judge: bool,
 ) -> tuple[TaskConfig, DatasetArgs]:
     """Return the configuration from the flags, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.config.address import strip_credentials
     from keju.config.load import load
     from keju.config.strict import parse_mapping
     from keju.models.registry import settings_without_effect
@@ -132,13 +198,13 @@ def _configure(
     exam_settings = parse_mapping(text, "-a") if text is not None else {}
     exam_settings = {key.replace("-", "_"): value for key, value in exam_settings.items()}
     args = _check_settings(benchmark.Args, exam_settings)
-    judge, exam_settings, warning = args.arrange_judge(exam_settings, os.environ)
-    if warning:
+    judge, exam_settings, warning = args.arrange_judge(
+        exam_settings, {} if without_judge else os.environ, ask_default=True
+    )
+    if warning and not without_judge:
         remark(warning, "own_warning")
     flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: exam_settings}}
     if judge is not None:
-        place = strip_credentials(judge.api_url or "")
-        note(label_text("vf_eval.judge", model=judge.model, place=place))
         flags["judge"] = judge.model_dump(exclude_defaults=True)
     if (limit := _example_limit(examples, exam_settings)) is not None:
         flags["limit"] = limit

@@ -25,7 +25,7 @@ from keju.messages import label_text
 )
 def view(
     sources: list[str] | None,
-    port: int,
+    port: int | None,
     host: str,
     no_browser: bool,
     data_dir: str | None,

@@ -51,14 +51,21 @@ environment."""
 OTHER_NAMES: Final = {
     **dict.fromkeys(("benchmark", "benchmarks", "exam", "exams", "task", "tasks"), "datasets"),
     **dict.fromkeys(("base_url", "url", "endpoint"), "api_url"),
-    **dict.fromkeys(("num_samples", "max_samples", "num_examples"), "limit"),
-    **dict.fromkeys(("batch_size", "concurrency", "num_concurrent", "workers"), "eval_batch_size"),
+    **dict.fromkeys(
+        ("num_samples", "max_samples", "num_examples", "n", "n_samples", "num_questions"), "limit"
+    ),
+    **dict.fromkeys(
+        ("batch_size", "batch", "concurrency", "num_concurrent", "workers", "parallel", "threads"),
+        "eval_batch_size",
+    ),
+    **dict.fromkeys(("epochs", "num_repeats", "num_runs", "trials"), "repeats"),
     **dict.fromkeys(("output", "output_dir", "output_path"), "work_dir"),
     **dict.fromkeys(("num_fewshot", "fewshot", "shots"), "dataset_args.NAME.few_shot_num"),
     **dict.fromkeys(
         ("subset", "subsets", "category", "categories", "subject", "subjects", "subtask"),
         "dataset_args.NAME.subset_list",
     ),
+    "temp": "generation_config.temperature",
     **{
         name: f"generation_config.{name}"
         for name in GenerationConfig.model_fields

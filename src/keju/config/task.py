@@ -250,14 +250,23 @@ class DatasetArgs(StrictSettings):
         return {"": dict(settings)}
 
     def arrange_judge(
-        self, settings: Mapping[str, Any], environ: Mapping[str, str]
+        self, settings: Mapping[str, Any], environ: Mapping[str, str], *, ask_default: bool = False
     ) -> JudgeArrangement:
         """Return the judge that these settings name if its key is in `environ`, and the other
         settings.
 
-        `settings` are the settings as they were given.
+        `settings` are the settings as they were given. With `ask_default` the exam's default judge
+        is asked if the settings name none.
         """
         return JudgeArrangement(None, dict(settings))
+
+    def settings_without_tools(
+        self, settings: Mapping[str, Any], error: ConfigError
+    ) -> dict[str, Any] | None:
+        """Return the settings that ask the exam without tools, if `error` says that the data for
+        them is missing; None if there is no such way.
+        """
+        return None
 
     @field_validator("limit", mode="before")
     @classmethod

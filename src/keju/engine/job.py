@@ -10,6 +10,7 @@ from keju.config import TaskConfig
 from keju.engine.channel import ReplyWithAttempts
 from keju.engine.limited_solver import LimitedSolver
 from keju.engine.solver import Solver
+from keju.engine.turn_solver import TurnSolver
 from keju.errors import Notice
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import make_scores_of
@@ -22,6 +23,8 @@ class Job(ExamScores):
     @cached_property
     def solver(self) -> Solver:
         """The solver that turns a request into a reply."""
+        if self.exam.turns > 1:
+            return TurnSolver(self.exam.turns)
         return Solver() if self.limits is None else LimitedSolver(self.limits)
 
     @property

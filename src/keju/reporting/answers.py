@@ -16,6 +16,7 @@ from keju.reporting.page_numbers import (
     page_share,
 )
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
+from keju.reporting.titles import title_of
 from keju.results.schema import NO_GOLD, Metric, ResultEntry, Results, SubsetRow
 from keju.types import ALL_OUTCOMES
 
@@ -66,7 +67,7 @@ def page_question(results: Results, placebos: Collection[str], labels: Labels) -
     if tested_arms and fmt.answered_rows(results.benchmarks):
         key = "page.help" if len(tested_arms) > 1 else "page.helps"
         return labels(key, arms=_listed(tested_arms, labels))
-    exams = list(dict.fromkeys(entry.name for entry in results.benchmarks))
+    exams = list(dict.fromkeys(title_of(entry.name) for entry in results.benchmarks))
     return ask_about(results.model, exams, labels)
 
 
@@ -96,7 +97,7 @@ def exam_answer(
     chance = entry.metrics.get("chance")
     has_figure = bool(headline.figure)
     return ExamAnswer(
-        name=entry.full_name,
+        name=title_of(entry.name, entry.arm),
         figure=page_share(metric.value, metric.bounds) if has_figure else "",
         margin=margin_of(metric) if has_figure else "",
         title=headline.title,
@@ -171,7 +172,7 @@ def headline_row(entry: ResultEntry, labels: Labels) -> SubsetRow:
     """Return the headline of an exam as a row of a chart."""
     metric, chance = fmt.display_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
     return SubsetRow(
-        name=entry.full_name,
+        name=title_of(entry.name, entry.arm),
         n=metric.n,
         accuracy=metric.value,
         ci95=metric.ci95,

@@ -104,7 +104,9 @@ class BriefScreen(TerminalScreen):
         for number, row in enumerate(texts, -len(titles)):
             parts = [_aligned(row[n], widths[n], columns[n].align) for n in visible]
             style = "dim" if number < 0 else None
-            self.put(fit_text("  ".join(parts).rstrip(), self.room), style)
+            # A full-width bracket has its own space on the left.
+            text = "  ".join(parts).rstrip().replace("  （", "（")
+            self.put(fit_text(text, self.room), style)
             if number in blank_after and number + 1 < len(rows):
                 self.put()
 

@@ -78,7 +78,8 @@ def _context(compared_runs: Compared, texts: Sequence[list[Any]], labels: Labels
     context = pairs_context(compared_runs.comparisons, labels, is_static=True)
     for pair_context, pair_texts in zip(context["pairs"], texts, strict=True):
         _add_cases(pair_context, pair_texts, labels)
-    names = list(dict.fromkeys(name for p in compared_runs.comparisons for name in (p.base, p.arm)))
+    shown_pairs = [pair_context["pair"] for pair_context in context["pairs"]]
+    names = list(dict.fromkeys(name for p in shown_pairs for name in (p.base, p.arm)))
     title = labels("compare.title_several", names=labels("list_separator").join(names))
     if len(names) == 2:
         title = labels("arms.against", base=names[0], arm=names[1])

@@ -316,6 +316,13 @@ def distinct_metrics(entry: ResultEntry) -> dict[str, Metric]:
     return {name: metric for name, metric in entry.metrics.items() if name in kept_names}
 
 
+def published_metrics(entry: ResultEntry) -> list[str]:
+    """Return the overall metrics that the exam's publication reports, without those of groups."""
+    groups = {group.name for group in entry.groups}
+    names = dict.fromkeys(name for r in entry.reference for name in r.overall)
+    return [name for name in names if name in entry.metrics and name not in groups]
+
+
 def group_equal_metrics(metrics: Iterable[ShownMetric]) -> list[list[ShownMetric]]:
     """Group metrics that have the same value over the same answers."""
     groups: dict[object, list[ShownMetric]] = {}
@@ -368,7 +375,7 @@ def headline_of(entry: ResultEntry, run: str, labels: Labels) -> Headline:
     return Headline(share(metric.value, bounds), headline_metric.title, note)
 
 
-def describe_questions(entry: ResultEntry, labels: Labels) -> str:
+def describe_questions(entry: ResultEntry, title: str, labels: Labels) -> str:
     """Describe the questions of an entry in one sentence."""
     subsets = len(answered_rows(entry.subsets))
     key = "asked_subsets" if subsets > 1 else "asked"
@@ -376,7 +383,7 @@ def describe_questions(entry: ResultEntry, labels: Labels) -> str:
     return labels(
         key,
         n=count(reply_count // max(1, entry.repeats)),
-        exam=entry.full_name,
+        exam=title,
         subsets=subsets,
         protocol=protocol_line(entry),
         reader=entry.reader,

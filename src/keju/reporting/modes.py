@@ -97,7 +97,9 @@ def _title(row: ModesRow, labels: Labels, *, brief: bool = True) -> str:
         return labels("brief.modes.all")
     if not brief and row.title not in ("", row.subject):
         return f"{row.subject} {row.title}"
-    return row.title if labels.language != "en" and row.title else row.subject
+    if labels.language == "en":
+        return row.subject
+    return row.title or labels.get(f"metric.{row.subject}", row.subject)
 
 
 def _print_rows(

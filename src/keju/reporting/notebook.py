@@ -6,25 +6,21 @@ from functools import singledispatch
 from html import escape
 from itertools import islice
 
-from msgspec.structs import replace
-
 from keju.reporting import format as fmt
 from keju.reporting import pairs
 from keju.reporting.audit import accuracy_range
 from keju.reporting.brief import known_names
 from keju.reporting.charts import differences
-from keju.reporting.compare_summary import SideNames
 from keju.reporting.format import Labels, count, interval, percent
 from keju.reporting.gate import gate_cells, gate_titles
+from keju.reporting.pair_contexts import name_sides
 from keju.reporting.plan import plan_notes, plan_rows, plan_title, plan_titles
 from keju.reporting.runs import html_table
-from keju.reporting.titles import title_of
 from keju.results.audit import Audit, ExamAudit
 from keju.results.compare import Compared
 from keju.results.gate import GateResult
 from keju.results.plan import Plan
 from keju.results.samples import Samples
-from keju.results.schema import Comparison
 
 ROWS = 20
 """The number of answers that a notebook shows."""
@@ -56,10 +52,10 @@ def _warning(text: str) -> str:
 def _(value: Compared) -> str:
     labels = Labels()
     names = ("pair", "reader", "n", "base_rate", "arm_rate", "points", "interval", "p", "verdict")
-    named_pairs = _name_sides(value)
+    named_pairs = name_sides(value.comparisons)
     rows = [
         [
-            pairs.pair_title(replace(pair, exam=title_of(pair.exam)), labels),
+            pairs.pair_title(pair, labels),
             pairs.pair_readers(pair),
             count(pair.n) if pair.obstacle is None else fmt.UNKNOWN,
             percent(pair.base_rate),
@@ -84,17 +80,7 @@ def _(value: Compared) -> str:
 
 @text_of.register
 def _(value: Compared) -> str:
-    return "\n".join(pair.conclusion.text() for pair in _name_sides(value))
-
-
-def _name_sides(compared: Compared) -> list[Comparison]:
-    """Return the pairs with the names of models, or of runs where two models are alike."""
-    if not compared.comparisons:
-        return []
-    names = SideNames(compared.comparisons)
-    return [
-        replace(pair, base=names.base(pair), arm=names.arm(pair)) for pair in compared.comparisons
-    ]
+    return "\n".join(pair.conclusion.text() for pair in name_sides(value.comparisons))
 
 
 @html_of.register

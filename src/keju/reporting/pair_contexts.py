@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from keju.reporting.assertions import assertion_rows, change_titles
+from keju.reporting.compare_summary import SideNames
 from keju.reporting.findings import capitalised, finding_of
 from keju.reporting.format import Labels, count
 from keju.reporting.page_numbers import join_sentences
@@ -25,6 +28,7 @@ from keju.reporting.pairs import (
     scale_of,
 )
 from keju.reporting.row_tables import ORDERS
+from keju.reporting.titles import title_of
 from keju.results.schema import SIGNIFICANT, Comparison, SubsetChange
 
 DIGITS = 1
@@ -40,10 +44,23 @@ def pairs_context(
     """
     scale = scale_of(pairs)
     pair_contexts = [
-        _pair_context(pair, labels, number, is_static) | {"overview": _overview(pair, scale)}
-        for number, pair in enumerate(pairs)
+        _pair_context(pair, labels, number, is_static)
+        | {"overview": _overview(pair, scale), "runs": (original.base, original.arm)}
+        for number, (original, pair) in enumerate(zip(pairs, name_sides(pairs), strict=True))
     ]
     return {"pairs": pair_contexts, "overview_ticks": difference_ticks(scale)}
+
+
+def name_sides(pairs: Sequence[Comparison]) -> list[Comparison]:
+    """Return the pairs with the names of models, or of runs where two models are alike, and with
+    the titles of exams."""
+    if not pairs:
+        return []
+    names = SideNames(pairs)
+    return [
+        replace(pair, base=names.base(pair), arm=names.arm(pair), exam=title_of(pair.exam))
+        for pair in pairs
+    ]
 
 
 def _overview(pair: Comparison, scale: float) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """The table for a paper: one row for each model, one column for each exam.
 
-Every column shows the metric that the exam's publication reports, and a note below the table names
-it. Notes hold warnings about single values, and no commands.
+Every column shows the main number of the results. A note below the table names it. If the exam's
+publication reports another metric, the note has that one, too. Further notes hold warnings about
+single values, and no commands.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keju.benchmarks import registry
@@ -75,7 +76,7 @@ def make_paper_table(runs: Sequence[Results], language: Language) -> PaperTable:
             cells.append(cell)
         rows.append(PaperRow(name, cells))
     metrics = [
-        _describe_metric([e[key][1] for e in entries_by_row.values() if key in e], labels)
+        _describe_metric({row: e[key][1] for row, e in entries_by_row.items() if key in e}, labels)
         for key in keys
     ]
     return PaperTable(_name_columns(keys), rows, metrics, notes)
@@ -145,21 +146,37 @@ def _ends(interval: Sequence[float]) -> tuple[str, str]:
     return f"{100 * low:.2f}", f"{100 * high:.2f}"
 
 
-def _describe_metric(entries: Sequence[ResultEntry], labels: Labels) -> str:
-    """Return the paper's metric of a column, and how its values were measured."""
-    entry = entries[0]
-    counts = sorted({entry.n for entry in entries})
+def _describe_metric(entries: Mapping[str, ResultEntry], labels: Labels) -> str:
+    """Return the metric of a column, how its values were measured, and the paper's metric."""
+    entry = next(iter(entries.values()))
+    counts = sorted({each.n for each in entries.values()})
     n = fmt.count(counts[0])
     if len(counts) > 1:
         n = f"{n}–{fmt.count(counts[-1])}"
-    return labels(
-        "paper.metric" if _is_published(entry.name) else "paper.own_metric",
+    published = fmt.published_metrics(entry)
+    is_paper_metric = not published or entry.headline in published
+    text = labels(
+        "paper.metric" if is_paper_metric and _is_published(entry.name) else "paper.own_metric",
         exam=title_of(entry.name),
         metric=fmt.display_metrics(entry, labels)[0].marked_title(labels),
         protocol=fmt.protocol_line(entry),
         reader=entry.reader,
         n=n,
     )
+    return text if is_paper_metric else text + _describe_paper_metric(published[0], entries, labels)
+
+
+def _describe_paper_metric(name: str, entries: Mapping[str, ResultEntry], labels: Labels) -> str:
+    """Return the paper's metric with its value for each row that has all of its tasks."""
+    title = labels.metric(name, next(iter(entries.values())).metrics[name].title)
+    values = []
+    for row, entry in entries.items():
+        metric = entry.metrics.get(name)
+        if metric is not None and metric.value is not None and not metric.partial:
+            value = f"{100 * metric.value:.2f}"
+            values.append(value if len(entries) == 1 else f"{row} {value}")
+    text = labels("paper.other_metric", title=title)
+    return text + labels("paper.values", values=", ".join(values)) if values else text
 
 
 def _is_published(name: str) -> bool:

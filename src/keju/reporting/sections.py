@@ -14,6 +14,7 @@ from keju.reporting.format import Labels
 from keju.reporting.histograms import Histogram, ReplyCosts
 from keju.reporting.judges import judge_rows
 from keju.reporting.row_tables import group_table, kind_table, subset_table
+from keju.reporting.titles import title_of
 from keju.results.schema import NO_GOLD, ResultEntry, Results, Timing, UsageTotals
 from keju.types import ALL_OUTCOMES
 
@@ -38,8 +39,9 @@ def section_context(
         "number": number,
         "arm": labels.arm(entry.arm) if entry.arm else "",
         "anchor": f"result-{number}",
+        "title": title_of(entry.name, entry.arm),
         "errata": fmt.describe_errata(entry, run, labels),
-        "questions": fmt.describe_questions(entry, labels),
+        "questions": fmt.describe_questions(entry, title_of(entry.name, entry.arm), labels),
         "warnings": labels.warnings(entry),
         "answered": bool(fmt.answered_rows([entry])),
         "subsets": table if subsets else None,

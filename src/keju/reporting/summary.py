@@ -167,14 +167,8 @@ def _human_text(entry: ResultEntry, labels: Labels) -> str:
 
 
 def _paper_metrics(entry: ResultEntry) -> list[str]:
-    """Return the means that the exam's paper reports, without those of groups."""
-    groups = {group.name for group in entry.groups}
-    published = dict.fromkeys(name for r in entry.reference for name in r.overall)
-    return [
-        name
-        for name in published
-        if name in entry.metrics and name not in groups and not entry.metrics[name].partial
-    ]
+    """Return the complete metrics that the exam's paper reports, without those of groups."""
+    return [name for name in fmt.published_metrics(entry) if not entry.metrics[name].partial]
 
 
 def _second_line(family: Sequence[ResultEntry], results: Results, labels: Labels) -> list[str]:

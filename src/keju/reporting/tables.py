@@ -86,8 +86,9 @@ def _names_command(text: str) -> bool:
     return "keju " in text
 
 
-# The characters that Markdown or HTML would interpret.
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$^-])")
+# The characters that Markdown or HTML would interpret. A hyphen inside a word, as in `qwen-7b`, and
+# round brackets, which make a link only after a square one, stay as they are.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]#+!|~$^]|(?<![A-Za-z0-9])-|-(?![A-Za-z0-9]))")
 
 
 def escape_markdown(text: str) -> str:
@@ -145,11 +146,14 @@ _LATEX = {
     "*": "{*}",
 }
 """The characters that LaTeX would interpret: ``--`` would be a dash, ``[`` an optional argument."""
+# The hyphen of `qwen-7b`: between two letters or digits it needs no braces.
+_INNER_HYPHEN = re.compile(r"(?<=[A-Za-z0-9])\{-\}(?=[A-Za-z0-9])")
 
 
 def escape_latex(text: str) -> str:
     """Return a text as LaTeX prints it unchanged."""
-    return "".join(_LATEX.get(char, char) for char in fmt.printable(text, one_line=True))
+    escaped = "".join(_LATEX.get(char, char) for char in fmt.printable(text, one_line=True))
+    return _INNER_HYPHEN.sub("-", escaped)
 
 
 def _render_tabular(

@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from keju.benchmarks.registry import known_spelling
 from keju.config import TaskConfig
 from keju.config.exams import FILE_ENDINGS
 from keju.errors import DataError
@@ -47,6 +48,7 @@ def make_run_id(model: str, datasets: list[str]) -> str:
 
 def _clean_exam(name: str) -> str:
     """Return the name of an exam as a part of a file name; ``quiz`` for the file ``quiz.csv``."""
+    name = known_spelling(name)
     ending = next((end for end in FILE_ENDINGS if name.lower().endswith(end)), "")
     return _clean_name(name[: len(name) - len(ending)] or name)
 

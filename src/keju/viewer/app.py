@@ -268,8 +268,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def open_listener(host: str, port: int) -> socket.socket:
-    """Open a socket at an address; raise UsageError if that is not possible."""
+DEFAULT_PORT = 8123
+
+
+def open_listener(host: str, port: int | None) -> socket.socket:
+    """Open a socket at an address; raise UsageError if that is not possible.
+
+    Without a port it is the default port, or a free one if another program uses that.
+    """
+    if port is None:
+        try:
+            return open_listener(host, DEFAULT_PORT)
+        except UsageError:
+            return open_listener(host, 0)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
@@ -282,7 +293,7 @@ def serve(
     folder: Path,
     *,
     host: str,
-    port: int,
+    port: int | None,
     data_dir: str | None,
     on_start: Callable[[str], None],
 ) -> None:

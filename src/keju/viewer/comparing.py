@@ -51,8 +51,9 @@ class ComparisonPages:
         comparable = len(runs) > 1 or any(len(run.arms) > 1 for run in runs)
         compared_runs = self._comparison(runs) if comparable else None
         context = pairs_context(compared_runs.comparisons if compared_runs else (), labels)
-        for pair_context in context["pairs"]:
-            _add_links(pair_context, runs, labels)
+        if compared_runs:
+            for pair_context, pair in zip(context["pairs"], compared_runs.comparisons, strict=True):
+                _add_links(pair_context, pair, runs, labels)
         notices = compared_runs.notices if compared_runs else ()
         return pages.page(
             request,
@@ -106,9 +107,10 @@ class ComparisonPages:
         )
 
 
-def _add_links(pair_context: dict[str, Any], runs: Sequence[IndexedRun], labels: Labels) -> None:
+def _add_links(
+    pair_context: dict[str, Any], pair: Comparison, runs: Sequence[IndexedRun], labels: Labels
+) -> None:
     """Add the questions that only one side gets right, and the addresses of warnings' replies."""
-    pair: Comparison = pair_context["pair"]
     pair_context["notices"] = [
         finding._replace(href=_unread_path(pair, notice, finding, runs))
         for notice, finding in zip(pair.notices, pair_context["notices"], strict=True)

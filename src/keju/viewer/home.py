@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from keju.reporting import format as fmt
 from keju.reporting.format import Labels
+from keju.reporting.titles import title_of
 from keju.viewer.leaderboard import leaderboards
 from keju.viewer.summary import RunSummary
 
@@ -112,7 +113,7 @@ def _columns(run_summaries: Sequence[RunSummary], labels: Labels) -> dict[_Colum
         groups_by_exam.setdefault(group[0], []).append(group)
     return {
         group: HomeColumn(
-            group[0],
+            title_of(group[0]),
             " · ".join(_distinct_parts(group, groups_by_exam[group[0]])),
             " · ".join(
                 (

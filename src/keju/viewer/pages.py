@@ -27,6 +27,7 @@ from keju.reporting.gallery import case_of
 from keju.reporting.pages import HTML_LANG, make_environment
 from keju.reporting.provenance import main_settings
 from keju.reporting.row_tables import RowTable, subset_table
+from keju.reporting.titles import title_of
 from keju.results.schema import SubsetRow
 from keju.runs.manifest import TOOLS_HASH
 from keju.runs.run import command_name
@@ -225,7 +226,7 @@ class ViewerPages:
                 links = {row.name: _failures_path(stored, part, row.name) for row in rows}
                 yield (
                     f"exam-{number}",
-                    " · ".join(filter(None, part)),
+                    title_of(part.exam, part.arm),
                     subset_table(rows, labels, links=links),
                 )
 
@@ -402,7 +403,7 @@ def _question(stored: IndexedRun, labels: Labels) -> str:
     manifest, results = stored.manifest, stored.results
     if results is not None and results.benchmarks:
         return page_question(results, placebo_arms(manifest.config), labels)
-    exams = [exam.name for exam in manifest.benchmarks]
+    exams = [title_of(exam.name) for exam in manifest.benchmarks]
     return ask_about(manifest.model, exams, labels)
 
 

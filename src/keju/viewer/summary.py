@@ -17,6 +17,7 @@ from keju.reporting.answers import (
 )
 from keju.reporting.format import Labels
 from keju.reporting.page_numbers import page_interval, page_percent, page_share
+from keju.reporting.titles import title_of
 from keju.results.comparability import settings_summary
 from keju.results.schema import Metric, ResultEntry, Results, SubsetRow
 from keju.stats.estimate import BoundedValues
@@ -175,7 +176,7 @@ def answer_of(run_summary: RunSummary, labels: Labels, find_replies: FindReplies
     words = fmt.describe_outcomes(row.outcomes, labels, cut_right=row.cut_right, zeros=())
     occurring = [outcome for outcome in ALL_OUTCOMES if row.outcomes.get(outcome)]
     return ExamAnswer(
-        name=f"{part.exam} · {part.arm}" if part.arm else part.exam,
+        name=title_of(part.exam, part.arm),
         figure=run_summary.figure if has_figure else "",
         margin=run_summary.margin,
         title=run_summary.title or run_summary.figure,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +110,40 @@ def test_qwens_substitutions() -> None:
     assert number_word("twenty-one thousand five hundred") == "21500"
     assert is_equal(r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}1\\2.00001\end{pmatrix}")
     assert not is_equal("12", "13")
+
+
+def test_qwens_verdicts_on_written_pairs() -> None:
+    """The verdicts of the published grader, with sympy 1.12, were recorded once."""
+    lines = Path(__file__).with_name("qwen_pairs.jsonl").read_text("utf-8").splitlines()
+    pairs = [json.loads(line) for line in lines]
+    assert len(pairs) > 180
+    for pair in pairs:
+        value, target = strip(strip(pair["answer"])), strip(pair["target"])  # as the reader
+        assert is_equal(value, target) is pair["equal"], pair
+
+
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("-4", "-4"),
+        ("007", "7"),
+        ("point five", "0.5"),
+        ("three point one four", "3.14"),
+        ("one million two hundred thousand and five", "1200005"),
+        ("thousand five", "thousand five"),
+        ("two thousand three million", "two thousand three million"),
+        ("a dozen", "a dozen"),
+    ],
+)
+def test_qwens_number_words(text: str, digits: str) -> None:
+    assert number_word(text) == digits
+
+
+@pytest.mark.parametrize("text", ["(" * 1500, "1^" * 700, "f(" * 700, "|" * 1500, "\\log_2" * 200])
+def test_hostile_formulas_take_linear_time(text: str) -> None:
+    start = time.process_time()
+    assert not is_equal(text, "x" + text[1:])
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_defaults_are_those_of_the_environment() -> None:
         (OPEN | {"shuffle_options": False}, "shuffle_options has an effect only"),
         ({"compat_shuffle": True, "shuffle_options": False}, "compat_shuffle has no effect"),
         ({"llm_judge_model": "x"}, "llm_judge_model has an effect only with answer_mode 'open'"),
-        (HYPOTHESIS | OPEN | {"continuous_scoring": True}, "continuous_scoring has an effect"),
+        (HYPOTHESIS | OPEN | {"relaxations": "all"}, "relaxations has no effect"),
         (HYPOTHESIS | {"all_questions": True}, "all_questions has no effect"),
         ({"no_judge": "ungraded"}, "no_judge has an effect only"),
         (

@@ -100,6 +100,8 @@ def test_rows_without_a_final_answer_are_refused(tmp_path: Path) -> None:
         ("zeroeval", "zeroeval", '{"answer": 1234.0}', "1234.0", True),
         ("zeroeval", "zeroeval", '{"reasoning": "say "hi"", "answer": "1234"}', "1234", True),
         ("zeroeval", "zeroeval", '{"answer": "2468/2"}', "2468/2", True),
+        ("zeroeval", "zeroeval", '{"answer": "(2000 + 468)/2"}', "(2000 + 468)/2", True),
+        ("zeroeval", "zeroeval", '{"reasoning": NaN, "answer": 1234}', "1234", True),
         ("zeroeval", "zeroeval", "I cannot tell", None, False),
         ("robust", "lm-eval", "#### 1,234", "1,234", True),
         ("robust", "lm-eval-cot", "The answer is $1,234.00.", "1,234.00", True),

@@ -8,6 +8,7 @@
 | `equivalence` | says whether two answers are equal |
 | `kind` | the kind of answer for the robust reader, and the search for boxes |
 | `qwen` | the published reader of Qwen2.5-Math |
+| `qwen_formulas` | formulas as that reader's published code reads them |
 | `simple_evals` | the published reader of simple-evals |
 
 There is no computer algebra here. Two expressions are equal if their exact values are equal or,

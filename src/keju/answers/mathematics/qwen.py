@@ -2,9 +2,9 @@ r"""The published reader of Qwen2.5-Math: the last box, and its rules for equal 
 
 Both answers are stripped of units, words and layout by a list of substitutions, in their published
 order. They are then compared as texts, as numbers (also a hundred times larger or smaller), part by
-part, and as expressions. The published code parses expressions with sympy. Keju uses its own parser
-for this last step, with the published tolerance of 1 in 10,000. The number words of the published
-code (``two hundred``) are read by the same rules.
+part, and as formulas. The published code parses formulas with sympy. Keju reads them by the same
+grammar (see `qwen_formulas`), with the published tolerance of 1 in 10,000. The number words of the
+published code (``two hundred``) are read by the same rules.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 
-from keju.answers.mathematics.equivalence import is_close
 from keju.answers.mathematics.notation import MOST_CHARACTERS
-from keju.answers.mathematics.parsing import Node, Unparsable, negate, parse
-from keju.answers.mathematics.values import Undefined, values_of
+from keju.answers.mathematics.qwen_formulas import is_same_formula
 from keju.answers.phrases import load_words
 from keju.answers.reader import Reader
 from keju.types import Answer, Sample
@@ -183,34 +181,57 @@ _TENS = {
         ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2
     )
 }
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_SCALES = {"billion": 10**9, "million": 10**6, "thousand": 10**3}
+_VALUES = _ONES | _TENS | {"hundred": 100} | _SCALES
+POINT = "point"
+MOST_DIGITS = 400
 
 
 def number_word(text: str) -> str:
     """Return a text of number words as digits, ``two hundred`` as ``200``; other texts unchanged.
 
-    Words that are not numbers do not count, as in the published code.
+    Words that are not numbers do not count, as in the published code. ``-4`` stays as it is.
     """
-    words = text.replace("-", " ").lower().split()
-    if len(words) == 1 and words[0].isdecimal() and words[0].isascii():
-        return str(int(words[0])) if len(words[0]) < MOST_DIGITS else text
-    total = current = 0
-    has_number = False
-    for word in words:
-        value = _ONES.get(word, _TENS.get(word))
-        if value is not None:
-            current += value
-        elif word == "hundred":
-            current = max(current, 1) * 100
-        elif word in _SCALES:
-            total, current = total + max(current, 1) * _SCALES[word], 0
-        else:
-            continue
-        has_number = True
-    return str(total + current) if has_number else text
+    sentence = text.replace("-", " ").lower()
+    if sentence.isdecimal():
+        return str(int(sentence)) if len(sentence) < MOST_DIGITS else text
+    words = [word for word in sentence.split() if word in _VALUES or word == POINT]
+    if not words or any(words.count(word) > 1 for word in (*_SCALES, POINT)):
+        return text
+    place = words.index(POINT) if POINT in words else len(words)
+    value = _value_of_words(words[:place])
+    decimals = [_ONES.get(word, 10) for word in words[place + 1 :]]
+    if value is None:
+        return text
+    if decimals and max(decimals) < 10:
+        return str(value + float(f"0.{''.join(map(str, decimals))}"))
+    return str(value)
 
 
-MOST_DIGITS = 400
+def _value_of_words(words: list[str]) -> int | None:
+    """Return the number of some words; None if the published code gives an error."""
+    if len(words) < 2:
+        return _VALUES[words[0]] if words else 0
+    places = [words.index(scale) for scale in _SCALES if scale in words]
+    if places != sorted(places):
+        return None
+    total, start = 0, 0
+    for place in places:
+        if place == start:
+            return None
+        total += _combine(words[start:place]) * _SCALES[words[place]]
+        start = place + 1
+    return total + _combine(words[start:]) if start < len(words) else total
+
+
+def _combine(words: list[str]) -> int:
+    """Return the number of up to four words below a thousand: ``two hundred thirty five``."""
+    first, *others = (_VALUES[word] for word in words)
+    if len(others) > 3 or not others:
+        return first
+    if len(others) == 1:
+        return first * others[0] if 100 in (first, others[0]) else first + others[0]
+    return first * others[0] + sum(others[1:])
 
 
 # --- equal answers -----------------------------------------------------------------------------
@@ -328,26 +349,9 @@ def _is_equation_equal(value: str, target: str) -> bool:
     return False
 
 
-# `10{,}000`: sympy's parser does not read this as one number.
-_NOT_PARSED = re.compile(r"\{,\}")
-
-
 def _is_expression_equal(value: str, target: str) -> bool:
-    """Compare expressions by their values, with the published tolerance."""
-    if _NOT_PARSED.search(value) or _NOT_PARSED.search(target):
-        return False
-    try:
-        lhs, rhs = (parse(text, split_commas=True) for text in (value, target))
-        if lhs.kind == rhs.kind == "relation" and lhs.value == rhs.value == ("=",):
-            return _agree(*(Node("sum", (n.items[0], negate(n.items[1]))) for n in (lhs, rhs)))
-        return lhs == rhs or _agree(lhs, rhs)
-    except (Unparsable, Undefined, RecursionError):
-        return False
-
-
-def _agree(lhs: Node, rhs: Node) -> bool:
-    rows = values_of((lhs, rhs))
-    return bool(rows) and all(is_close(a, b, TOLERANCE) for a, b in rows)
+    """Compare formulas; numbers have the published tolerance."""
+    return is_same_formula(value, target, TOLERANCE)
 
 
 _COMPARISONS: tuple[Callable[[str, str], bool], ...] = (
@@ -363,6 +367,7 @@ class QwenReader(Reader):
     """Qwen2.5-Math: the last box, compared by its grader."""
 
     name = "qwen"
+    version = 2
     about = "about_reader_qwen"
 
     def read(self, text: str, sample: Sample) -> Answer:

@@ -24,8 +24,12 @@ SPLIT = "train"
 """The name of the only split in the environment."""
 AGENTIC_SETTINGS = (
     "max_turns", "enable_agentic_docker", "docker_image", "docker_timeout", "capsule_dir", "images",
-    "rerun_all", "language",
+    "rerun_all", "language", "notebook",
 )  # fmt: skip
+NOTEBOOK_SETTINGS = tuple(
+    name for name in AGENTIC_SETTINGS if name not in ("max_turns", "notebook")
+)
+"""Settings of the agentic mode that have no effect without tools."""
 OPTION_SETTINGS = ("shuffle_options", "with_refusal", "compat_shuffle")
 FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
 
@@ -73,6 +77,9 @@ class BixBenchArgs(DatasetArgs):
     """Agentic: seconds for the execution of one cell."""
     capsule_dir: StrictStr | None = None
     """Agentic: the folder of the capsules; by default ``capsules`` next to the questions."""
+    notebook: StrictBool = True
+    """Agentic: work in a notebook. False asks for ``max_turns`` replies in a row without tools, as
+    the environment does."""
     images: StrictBool = False
     """Agentic: show the model the pictures that its cells draw."""
     rerun_all: StrictBool = False
@@ -119,6 +126,8 @@ class BixBenchArgs(DatasetArgs):
     def _has_effect(self) -> Self:
         if self.mode != "agentic":
             self._refuse(AGENTIC_SETTINGS, "bixbench.only_agentic")
+        elif not self.notebook:
+            self._refuse(NOTEBOOK_SETTINGS, "bixbench.only_notebook")
         elif not self.enable_agentic_docker:
             self._refuse(("docker_image",), "bixbench.only_docker")
         self._refuse(FEW_SHOT_SETTINGS, "bixbench.refused_shots")
@@ -135,7 +144,7 @@ class BixBenchArgs(DatasetArgs):
                 "bixbench.only_hypothesis_mcq",
             )
         if self.question_source == "hypothesis":
-            self._refuse(("all_questions",), "bixbench.not_hypothesis")
+            self._refuse(("all_questions", "relaxations"), "bixbench.not_hypothesis")
         if not self.judged:
             self._refuse(
                 (*JUDGE_SETTINGS, "no_judge", "relaxations"),
@@ -156,7 +165,7 @@ class BixBenchArgs(DatasetArgs):
     @property
     def judged(self) -> bool:
         """Whether a judge may have to decide some answers."""
-        return self.answer_mode == "open" and self.question_source == "mcq"
+        return self.answer_mode == "open"
 
     @property
     def names_a_judge(self) -> bool:
@@ -177,7 +186,18 @@ class BixBenchArgs(DatasetArgs):
     @property
     def exact(self) -> bool:
         """Whether open answers that no rule decides are compared with the target's text."""
-        return self.judged and self.no_judge == "exact" and not self.names_a_judge
+        is_question = self.judged and self.question_source == "mcq"
+        return is_question and self.no_judge == "exact" and not self.names_a_judge
+
+    @property
+    def leaves_to_judge(self) -> bool:
+        """Whether open answers that no rule decides wait for a judge."""
+        return self.judged and (self.no_judge == "ungraded" or self.names_a_judge)
+
+    @property
+    def uses_notebook(self) -> bool:
+        """Whether the model works in a notebook."""
+        return self.mode == "agentic" and self.notebook
 
     @property
     def tolerated(self) -> tuple[str, ...]:
@@ -188,15 +208,27 @@ class BixBenchArgs(DatasetArgs):
 
     @property
     def implied_protocol(self) -> str | None:
-        return "agentic" if self.mode == "agentic" else None
+        return "agentic" if self.uses_notebook else None
 
     def without_own_judge(self) -> Self:
         kept_settings = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
         settings = type(self)(**{name: getattr(self, name) for name in kept_settings})
         return settings.model_copy(update={"no_judge": "ungraded"} if self.judged else {})
 
+    def settings_without_tools(
+        self, exam_settings: Mapping[str, Any], error: ConfigError
+    ) -> dict[str, Any] | None:
+        if error.code != "bixbench.no_capsules" or "notebook" in self.model_fields_set:
+            return None
+        kept_settings = {k: v for k, v in exam_settings.items() if k not in NOTEBOOK_SETTINGS}
+        return kept_settings | {"notebook": False}
+
     def arrange_judge(
-        self, exam_settings: Mapping[str, Any], environ: Mapping[str, str]
+        self,
+        exam_settings: Mapping[str, Any],
+        environ: Mapping[str, str],
+        *,
+        ask_default: bool = False,
     ) -> JudgeArrangement:
         settings = dict(exam_settings)
         if not self.judged or self._wants_exact:
@@ -206,7 +238,13 @@ class BixBenchArgs(DatasetArgs):
         variable = self.llm_judge_api_key_var
         if environ.get(variable) and self.names_a_judge:
             return JudgeArrangement(self.judge(), settings | {"no_judge": "ungraded"})
+        if environ.get(variable) and ask_default and self.no_judge == "exact":
+            address = environ.get("OPENAI_BASE_URL") or self.llm_judge_base_url
+            judge = self.judge().model_copy(update={"api_url": address, "api_key_var": variable})
+            return JudgeArrangement(judge, settings | {"no_judge": "ungraded"})
         consequence = "are compared with the target by strict exact match"
+        if self.question_source == "hypothesis":
+            consequence = "stay unread"
         if settings.setdefault("no_judge", "exact") == "ungraded":
             consequence = "stay ungraded"
         reason = f"{variable} is not set, so there is no judge"

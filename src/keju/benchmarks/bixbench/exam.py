@@ -61,7 +61,7 @@ RECORDED_SETTINGS = (
     "mode", "answer_mode", "question_source", "add_tf_legend", "max_episodes", "seed",
     "shuffle_options", "with_refusal", "use_think", "all_questions", "compat_shuffle", "no_judge",
 )  # fmt: skip
-AGENTIC_RECORDED = tuple(name for name in AGENTIC_SETTINGS if name != "capsule_dir")  # fmt: skip
+AGENTIC_RECORDED = tuple(n for n in AGENTIC_SETTINGS if n not in ("capsule_dir", "notebook"))
 TRUTHS = ("True", "False")
 EXACT_WARNING = Notice("bixbench.exact")
 # The label before an option in recorded runs: `(A) text`.
@@ -74,6 +74,8 @@ class BixBenchExam(Exam):
 
     any_thinking: bool = False
     """Also cut reasoning in tags other than ``<think>``."""
+    leaves_to_judge: bool = False
+    """Whether open answers that no rule decides wait for a judge."""
     distractors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The wrong options of open questions, by sample id."""
 
@@ -103,7 +105,13 @@ class BixBenchExam(Exam):
                     reply, text=thought.text, reasoning=thought.reasoning, raw=raw
                 )
         if self.open_answers:
-            return open_answers.grade_open(reply, sample, reader, exact=self.grader == EXACT)
+            return open_answers.grade_open(
+                reply,
+                sample,
+                reader,
+                exact=self.grader == EXACT,
+                leaves_to_judge=self.leaves_to_judge,
+            )
         return super().grade(reply, sample, reader)
 
     def chance(self, sample: Sample) -> float | None:
@@ -181,7 +189,8 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
     _check_subset_list(exam_args.subset_list, subset.name)
     mcq = exam_args.answer_mode == "mcq"
     distractors = {} if mcq else _find_distractors(table)
-    is_agentic = exam_args.mode == AGENTIC
+    is_agentic = exam_args.uses_notebook
+    has_turns = exam_args.mode == AGENTIC and not is_agentic
     return BixBenchExam(
         benchmark="bixbench",
         protocol=protocol if mcq else replace(protocol, reader=open_answers.NATIVE),
@@ -201,11 +210,17 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         warnings=(*questions.warnings, *([EXACT_WARNING] if exam_args.exact else [])),
         settings={
             name: getattr(exam_args, name)
-            for name in RECORDED_SETTINGS + (AGENTIC_RECORDED if is_agentic else ())
+            for name in (
+                *RECORDED_SETTINGS,
+                *(AGENTIC_RECORDED if is_agentic else ()),
+                *(("notebook", "max_turns") if has_turns else ()),
+            )
         }
         | ({} if exam_args.relaxations is None else {"relaxations": [*exam_args.tolerated]})
         | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
         any_thinking=exam_args.use_think,
+        leaves_to_judge=exam_args.leaves_to_judge,
+        turns=exam_args.max_turns if has_turns else 1,
         notebook=agentic.make_notebook_task(exam_args, folder.path) if is_agentic else None,
     )
 
@@ -224,7 +239,7 @@ def _choose_protocol(args: BixBenchArgs) -> BixBenchProtocol:
     """Return the protocol of the settings; ConfigError if their mode belongs to another one."""
     protocol = choose_protocol(BIXBENCH, args.protocol or args.implied_protocol)
     assert isinstance(protocol, BixBenchProtocol)
-    if (args.mode == AGENTIC) != (protocol.name == AGENTIC):
+    if args.uses_notebook != (protocol.name == AGENTIC):
         raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=args.mode)
     return protocol
 

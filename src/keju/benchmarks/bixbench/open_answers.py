@@ -158,14 +158,21 @@ def make_readers(
     }
 
 
-def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> Reading:
+def grade_open(
+    reply: Reply, sample: Sample, reader: Reader, *, exact: bool, leaves_to_judge: bool = False
+) -> Reading:
     """Read and grade an open answer.
 
     An answer that no rule decides is ungraded, so that a judge can decide. With `exact` it is right
-    only if it equals the target's text.
+    only if it equals the target's text. With `leaves_to_judge` a judge also decides on answers in
+    which no rule finds true or false.
     """
     reading = grade(reply, sample, reader)
     value, outcome = reading.answer.value, reading.score.outcome
+    is_hypothesis = isinstance(reader, HypothesisReader)
+    is_undecided = outcome == "unparsed" and reading.answer.reason in _FOR_THE_JUDGE
+    if leaves_to_judge and is_hypothesis and is_undecided:
+        return Reading(reading.reader, reading.answer, Score(0.0, "ungraded", UNDECIDED.grader))
     if value is None or outcome not in ("correct", "incorrect"):
         return reading
     correct: bool | None
@@ -181,6 +188,8 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
     return Reading(reading.reader, reading.answer, score)
 
 
+_FOR_THE_JUDGE = ("no_marker", "ambiguous")
+"""Why an open answer about a hypothesis was not read, where a judge may still decide."""
 _OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", None: "ungraded"}
 
 

@@ -34,6 +34,11 @@ from keju.benchmarks.custom.columns import (
     read_columns,
 )
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
+from keju.benchmarks.custom.other_formats import (
+    is_promptfoo,
+    read_evaluation_xml,
+    read_promptfoo,
+)
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.expectations import EXPECT, VERIFY, read_expectations
@@ -55,6 +60,8 @@ from keju.sources.sheets import SHEET_SUFFIXES, SheetForm, SheetSettings, is_she
 from keju.types import LABELS, Sample
 
 YAML_SUFFIXES = (".yaml", ".yml")
+XML = ".xml"
+"""The ending of mcp-builder's evaluations, which are read only if users name the file."""
 TABLE_SUFFIXES = (*dict.fromkeys((*SUFFIXES, *SHEET_SUFFIXES)), *YAML_SUFFIXES)
 CHOICE_SUBSET, FREE_SUBSET = "multiple-choice", "free-text"
 """The subsets of a table that has questions of both kinds."""
@@ -126,7 +133,7 @@ def no_exam_error(path: Path) -> DataError:
 def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> ExamFiles:
     """Return the files of questions and of worked examples, or only `single_file`."""
     if single_file is not None:
-        if not _stem(single_file):
+        if not _stem(single_file) and not single_file.lower().endswith(XML):
             path, endings = folder.path / single_file, [*TABLE_SUFFIXES]
             raise DataError("custom.unknown_ending", path=path, endings=endings)
         return ExamFiles((single_file,), None)
@@ -426,7 +433,10 @@ class TableReader:
         return reading
 
     def _rows(self) -> Generator[dict[str, Any], None, None]:
-        if self.name.endswith(YAML_SUFFIXES):
+        if self.name.lower().endswith(XML):
+            where = str(self._folder.path / self.name)
+            yield from read_evaluation_xml(self._folder.bytes(self.name), where)
+        elif self.name.endswith(YAML_SUFFIXES):
             yield from _read_yaml_rows(self._folder, self.name)
         elif is_sheet(self.name):
             exam = self._exam
@@ -453,6 +463,9 @@ def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], 
         content = parse_yaml(folder.text(name), where, as_written=True)
     except ConfigError as error:
         raise DataError(str(error)) from None
+    if is_promptfoo(content):
+        yield from read_promptfoo(parse_yaml(folder.text(name), where), where)
+        return
     if isinstance(content, dict):
         lists = [value for value in content.values() if isinstance(value, list)]
         content = lists[0] if len(lists) == 1 else None

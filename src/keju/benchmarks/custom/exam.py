@@ -146,6 +146,12 @@ class CustomExam(Exam):
                     return sample.id
         return super().locate(row)
 
+    def chance(self, sample: Sample) -> float | None:
+        """Return the expected score of a blind guess: 0 for a free answer next to questions with
+        options."""
+        chance = super().chance(sample)
+        return 0.0 if chance is None and self.settings["kind"] == "mixed" else chance
+
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply, and the assertions about its episode.
 

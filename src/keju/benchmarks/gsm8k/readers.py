@@ -7,8 +7,11 @@ of each.
 
 from __future__ import annotations
 
+import ast
+import json
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import msgspec
@@ -100,8 +103,8 @@ def find_answer_field(text: str) -> str | None:
     """Return the field ``answer`` of the first JSON object, or of a broken one by patterns."""
     if found_object := find_json_object(text):
         try:
-            content = msgspec.json.decode(found_object.replace("\n", ""))
-        except (msgspec.DecodeError, RecursionError):
+            content = json.loads(found_object.replace("\n", ""))  # also `NaN`, as published
+        except (ValueError, RecursionError):
             content = None
         if isinstance(content, Mapping) and "answer" in content:
             return str(content["answer"])
@@ -112,12 +115,45 @@ def find_answer_field(text: str) -> str | None:
 
 
 def first_number(text: str) -> float | None:
-    """Return the first number of an answer, with a plain fraction divided out."""
-    text = text.replace("$", "").replace(",", "").strip()
-    if (fraction := _FRACTION.fullmatch(text)) and float(fraction[2]):
-        return float(fraction[1]) / float(fraction[2])
+    """Return the first number of an answer; arithmetic with a slash is calculated first."""
+    text = text.replace("$", "").strip().replace(",", "")
+    if "/" in text and (value := calculate(text)) is not None:
+        text = str(value)
     match = _FIRST_NUMBER.search(text)
     return float(match[0]) if match else None
+
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_LONGEST_ARITHMETIC = 200
+
+
+def calculate(text: str) -> float | None:
+    """Return the value of Python arithmetic such as ``3/4`` or ``(5 + 3)/2``; else None."""
+    if len(text) > _LONGEST_ARITHMETIC:
+        return None
+    try:
+        return float(_calculate_node(ast.parse(text, mode="eval").body))
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        return None
+
+
+def _calculate_node(node: ast.expr) -> float:
+    """Return the value of a part; ValueError if it is not arithmetic."""
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value  # type: ignore[return-value]  # a number: the line above
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _calculate_node(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        calculation = _OPERATIONS[type(node.op)]
+        return calculation(_calculate_node(node.left), _calculate_node(node.right))
+    raise ValueError("not arithmetic")
 
 
 def divide_out(fraction: str) -> str:
@@ -131,6 +167,7 @@ class ZeroEvalReader(Reader):
     """ZeroEval: the field ``answer`` of the JSON object in the reply."""
 
     name = "zeroeval"
+    version = 2
     about = "gsm8k.about_reader_zeroeval"
 
     def read(self, text: str, sample: Sample) -> Answer:
