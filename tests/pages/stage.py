@@ -316,6 +316,7 @@ def _weights(stage: Stage) -> None:
     place = stage.folder / "models" / "qwen3-8b-q4_k_m.gguf"
     place.parent.mkdir()
     place.symlink_to(real_weights())
+    _exam(stage)
     del stage.environ["KEJU_LIMIT"]
     stage.environ["KEJU_TOTAL"] = "1"
 
