@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from keju.types import Continuation, ContinuationScore, Fault, Reply, Usage
 
-NO_TOKENS = "a continuation has no tokens of its own after its context"
+NO_TOKENS = "a continuation adds no tokens to its context"
 NOT_NUMBERS = "the model gives log-probabilities that are not numbers (NaN)"
 LEAST = -sys.float_info.max
 """In place of minus infinity, which JSON cannot hold."""
@@ -25,16 +25,16 @@ def move_spaces(context: str, text: str) -> tuple[str, str]:
 
 
 def rolling_windows(
-    tokens: Sequence[int], first: int, length: int
+    tokens: Sequence[int], start: int, length: int
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield windows that together score each token once: the tokens before and the scored ones.
 
     Each window has at most `length` scored tokens and one token before them. The last one is
-    filled up with tokens that an earlier one has scored. `first` precedes the first token.
+    filled up with tokens that an earlier one has scored. `start` precedes the first token.
     """
     done = min(length, len(tokens))
     if tokens:
-        yield [first], list(tokens[:done])
+        yield [start], list(tokens[:done])
     while done < len(tokens):
         end = min(done + length, len(tokens))
         yield list(tokens[end - length - 1 : done]), list(tokens[done:end])

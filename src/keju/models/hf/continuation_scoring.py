@@ -194,7 +194,6 @@ class ContinuationScorer:
 
     def _score_apart(self, trees: Sequence[ScoredTree]) -> list[list[RowScore]]:
         rows = [row for tree in trees for row in tree.rows]
-        # A row whose text is the beginning of another one needs no pass of its own.
         width = max(len(row.tokens) for row in rows)
         places = [
             [number * width + place for place in range(row.unscored, len(row.tokens))]
@@ -284,8 +283,8 @@ def _note_shared(groups: list[list[ScoredTree]], length: int, store: PrefixStore
     for tree in groups[-1] if groups else ():
         tree.shared = length
         if not length:
-            kept = min(store.longest_common(tree.tokens), tree.limit)
-            tree.shared = kept if kept >= LEAST_SHARED else 0
+            common = min(store.longest_common(tree.tokens), tree.limit)
+            tree.shared = common if common >= LEAST_SHARED else 0
 
 
 def _groups_of(trees: Sequence[ScoredTree]) -> list[list[ScoredTree]]:
@@ -293,12 +292,12 @@ def _groups_of(trees: Sequence[ScoredTree]) -> list[list[ScoredTree]]:
     groups: list[list[ScoredTree]] = []
     for tree in trees:
         length = tree.shared
-        first = groups[-1][0] if groups else None
+        leader = groups[-1][0] if groups else None
         if (
-            first is not None
+            leader is not None
             and length
-            and first.shared == length
-            and first.tokens[:length] == tree.tokens[:length]
+            and leader.shared == length
+            and leader.tokens[:length] == tree.tokens[:length]
         ):
             groups[-1].append(tree)
         else:
@@ -336,9 +335,9 @@ def trees_agree(scorer: ContinuationScorer) -> bool:
         return False
     finally:
         scorer._store.clear()
-    apart, shared = (
+    expected, actual = (
         torch.tensor([value for tree in result for values, _ in tree for value in values])
         for result in (truth, scores)
     )
-    difference = (shared - apart).square().mean().sqrt()
-    return bool(difference <= TOLERANCE[replica.dtype] * max(1.0, float(apart.std())))
+    difference = (actual - expected).square().mean().sqrt()
+    return bool(difference <= TOLERANCE[replica.dtype] * max(1.0, float(expected.std())))

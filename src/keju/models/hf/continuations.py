@@ -64,8 +64,8 @@ class ContinuationEncoder:
                     trees += grow_trees([window])
                 continue
             if part.context:
-                context, whole = tokens
-                row = self._make_row(number, context or [start], whole[len(context) :])
+                context, joined = tokens
+                row = self._make_row(number, context or [start], joined[len(context) :])
             else:
                 row = self._make_row(number, *_split_start(tokens[0], start))
             if isinstance(row, Fault):

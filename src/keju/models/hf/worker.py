@@ -116,7 +116,7 @@ def _choose_continuations(
     matching: Sequence[EncodedRequest], size: PassSize, *, settled: bool
 ) -> list[EncodedRequest]:
     """Return questions in order of arrival for several rounds, or for two packed passes. Those
-    that begin like the one before need few tokens of their own."""
+    that begin like the one before need few tokens."""
     limit = size.rows * ROUNDS
     batch: list[EncodedRequest] = []
     tokens, previous = 0, None
