@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from fnmatch import fnmatchcase
 from importlib import metadata
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from keju.benchmarks.lm_eval_tasks.sources import TaskFolder, serve_data
+from keju.benchmarks.lm_eval_tasks.sources import TaskFolder, serve_data, stay_offline
 from keju.errors import (
     ConfigError,
     KejuError,
@@ -52,12 +53,12 @@ class TaskName(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LoadedTasks(NamedTuple):
-    """What a name stands for, as lm-eval's own objects."""
+    """The tasks and groups of a name, as lm-eval's objects."""
 
     tasks: dict[str, Any]
     groups: dict[str, Any]
     fingerprints: dict[str, str]
-    """What identifies the data of each task."""
+    """A hash of the data of each task."""
 
 
 def require_extra(name: str) -> None:
@@ -81,12 +82,12 @@ def cache_folder() -> Path:
 def list_names(pattern: str, include_paths: Sequence[str] = ()) -> list[TaskName]:
     """Return the names that contain `pattern`, or match it if it has ``*``, ``?`` or ``[``."""
     require_extra(f"list --lm-eval {pattern}")
-    wanted = pattern.casefold()
-    has_wildcard = any(character in wanted for character in "*?[")
+    folded = pattern.casefold()
+    has_wildcard = any(character in folded for character in "*?[")
     return [
         entry
         for name, entry in sorted(_read_names(include_paths).items())
-        if (fnmatchcase(name.casefold(), wanted) if has_wildcard else wanted in name.casefold())
+        if (fnmatchcase(name.casefold(), folded) if has_wildcard else folded in name.casefold())
     ]
 
 
@@ -140,7 +141,7 @@ def _index(folders: list[Path]) -> dict[str, TaskName]:
 
 
 def load(name: str, include_paths: Sequence[str], folder: TaskFolder) -> LoadedTasks:
-    """Return the tasks that a name or a YAML file stands for, with their data.
+    """Return the tasks of a name or a YAML file, with their data.
 
     The caller seeds the random numbers (`fixed_seeds`), because building the requests continues the
     same stream. Raise ConfigError or DataError in one line for an unknown name, an unsafe task, and
@@ -156,11 +157,11 @@ def load(name: str, include_paths: Sequence[str], folder: TaskFolder) -> LoadedT
         path = Path(entry.path) if entry.path else None
         kind = Kind[entry.kind.upper()]
         manager.task_index[entry.name] = Entry(entry.name, kind, path, tags=set(entry.tasks))
-    spec = _find_spec(name, names)
+    spec = _find_spec(name, names, manager.task_index)
     fingerprints: dict[str, str] = {}
-    with serve_data(folder, fingerprints):
+    with stay_offline(folder.offline), serve_data(folder, fingerprints):
         try:
-            _refuse_unsafe(name, Path(names[spec].path) if spec in names else Path(spec))
+            _refuse_unsafe(name, manager.task_index[spec].yaml_path)
             loaded = manager.load([spec])
         except KejuError:
             raise
@@ -172,23 +173,46 @@ def load(name: str, include_paths: Sequence[str], folder: TaskFolder) -> LoadedT
     return LoadedTasks(dict(loaded["tasks"]), dict(loaded.get("groups", {})), fingerprints)
 
 
-def _find_spec(name: str, names: Mapping[str, TaskName]) -> str:
-    """Return a known name as it is, and the path of a YAML file; raise ConfigError for others."""
+def _find_spec(name: str, names: Mapping[str, TaskName], index: dict[str, Any]) -> str:
+    """Return the name under which a task, a group or a YAML file is in lm-eval's index.
+
+    lm-eval itself cannot load a group by the path of its file, so a file is added to the index.
+    """
     if name in names:
         return name
     if name.endswith(YAML):
-        path = Path(name).expanduser()
+        path = Path(name).expanduser().resolve()
         if not path.is_file():
             raise ConfigError("lm_eval.no_file", path=path)
-        return str(path)
+        if own_name := _index_file(path, index):
+            return own_name
     raise ConfigError("lm_eval.unknown", name=name, hint=near_hint(name, names))
 
 
-def _refuse_unsafe(name: str, path: Path) -> None:
+def _index_file(path: Path, index: dict[str, Any]) -> str:
+    """Add the task or group of a YAML file to the index, and return its name."""
+    from lm_eval.tasks._index import Entry, Kind
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    try:
+        content = load_yaml(path, resolve_func=False)
+    except Exception as error:
+        problem = " ".join(str(error).split())
+        values = {"name": path, "kind": type(error).__name__, "problem": problem}
+        raise ConfigError("lm_eval.not_loaded", **values) from error
+    kind = Kind.PY_TASK if "class" in content else Kind.GROUP if "group" in content else Kind.TASK
+    name = content.get("group" if kind is Kind.GROUP else "task")
+    if not isinstance(name, str):
+        return ""
+    index[name] = Entry(name, kind, path)
+    return name
+
+
+def _refuse_unsafe(name: str, path: Path | None) -> None:
     """Refuse a task that runs the model's code, before its own module is imported."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
-    if path.suffix in YAML and load_yaml(path, resolve_func=False).get("unsafe_code"):
+    if path is not None and load_yaml(path, resolve_func=False).get("unsafe_code"):
         raise ConfigError("lm_eval.unsafe", task=name)
 
 
@@ -203,7 +227,8 @@ def quiet() -> Iterator[None]:
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
-        yield
+        with redirect_stdout(io.StringIO()):  # modules of tasks print on import
+            yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)

@@ -57,6 +57,7 @@ DEFAULT_LIMIT = 256
 """lm-eval's limit of tokens for tasks that set none."""
 LIMIT_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """lm-eval's names of the limit, the first one that is set counts."""
+MOST_RESULTS = 256
 NO_TARGET = "∅"
 """The target of questions whose right answer is an empty text."""
 MULTIPLE_CHOICE = "multiple_choice"
@@ -66,7 +67,7 @@ class LmEvalArgs(DatasetArgs):
     """Settings of lm-eval's tasks."""
 
     include_path: str | None = None
-    """A folder with YAML files of your own tasks, as lm-eval's ``--include_path``."""
+    """A folder with YAML files of more tasks, as lm-eval's ``--include_path``."""
     fewshot_as_multiturn: bool = True
     """Whether worked examples are turns of the conversation; only with lm-eval-chat."""
     fewshot_seed: int = 1234
@@ -116,11 +117,11 @@ class _ExamMaker:
         groups: Mapping[str, Any],
     ) -> None:
         self.name, self.tasks, self.requests, self.groups = name, tasks, requests, groups
-        first = next(iter(tasks))
-        self.kind = requests[first].kind
+        first_task = next(iter(tasks))
+        self.kind = requests[first_task].kind
         self.readers = self._make_readers()
         self._check_tasks()
-        self.generation = GenerationSettings.of(requests[first].generation)
+        self.generation = GenerationSettings.of(requests[first_task].generation)
         self.protocol = replace(self._fit_protocol(protocol), headline=self._headline(groups))
 
     def make(
@@ -198,11 +199,11 @@ class _ExamMaker:
     def _check_tasks(self) -> None:
         """Refuse a group whose tasks cannot be asked with one set of settings."""
         names = list(self.tasks)
-        first = GenerationSettings.of(self.requests[names[0]].generation)
+        first_settings = GenerationSettings.of(self.requests[names[0]].generation)
         for name in names[1:]:
             requests = self.requests[name]
-            other = GenerationSettings.of(requests.generation)
-            if requests.kind != self.kind or other.asked != first.asked:
+            task_settings = GenerationSettings.of(requests.generation)
+            if requests.kind != self.kind or task_settings.common != first_settings.common:
                 raise ConfigError("lm_eval.mixed_group", name=self.name, one=names[0], other=name)
         missing = [
             name
@@ -213,20 +214,24 @@ class _ExamMaker:
             raise ConfigError("lm_eval.mixed_filters", name=self.name, other=missing[0])
 
     def _headline(self, groups: Mapping[str, Any]) -> str:
-        """Return the metric to show first: a group's own, or that of the only task."""
+        """Return the metric to show first: the first one of a group, or of the only task."""
         root = next(iter(groups.values()), None)
         if root is not None and root.aggregate_metric_list:
             metric = str(root.aggregate_metric_list[0].metric)
             return metric if len(groups) == 1 else f"{root.name}/{metric}"
-        (task, *others) = self.tasks.values()
+        task = next(iter(self.tasks.values()))
         names = list(task.aggregation())
-        if others or not names or any(is_mean(task, name) for name in names):
+        if len(self.tasks) > 1 or not names or any(is_mean(task, name) for name in names):
             return "accuracy"
         return str(names[0])
 
     def _fit_protocol(self, protocol: Protocol) -> Protocol:
         versions = {str(task.VERSION) for task in self.tasks.values()}
-        version = f"{'+'.join(sorted(versions))} (lm_eval {catalog.package_version()})"
+        group_versions = [
+            group.version for group in self.groups.values() if group.version != "N/A"
+        ][:1]
+        tasks_version = "+".join([*group_versions, *sorted(versions)])
+        version = f"{tasks_version} (lm_eval {catalog.package_version()})"
         first_reader = next(iter(self.readers))
         common: dict[str, Any] = {"version": version, "reader": first_reader}
         if self.kind != GENERATE:
@@ -234,7 +239,7 @@ class _ExamMaker:
                 raise ConfigError("lm_eval.chat_logprobs", name=self.name)
             return replace(protocol, decode="continuations", **common)
         repeats = max(int(task.config.repeats or 1) for task in self.tasks.values())
-        stops = [GenerationSettings.of(one.generation).stop for one in self.requests.values()]
+        stops = [GenerationSettings.of(task.generation).stop for task in self.requests.values()]
         shared_stops = [term for term in stops[0] if all(term in stop for stop in stops)]
         return replace(
             protocol,
@@ -283,8 +288,8 @@ class GenerationSettings(msgspec.Struct, frozen=True):
         return cls(stop, limit, temperature, bool(limits))
 
     @property
-    def asked(self) -> tuple[int, float]:
-        """What all tasks of a group must have in common; stop texts are cut on our side."""
+    def common(self) -> tuple[int, float]:
+        """The settings that are equal in all tasks of a group; Keju itself cuts at stop texts."""
         return self.max_tokens, self.temperature
 
 
@@ -298,13 +303,15 @@ def _shared_context(requests: TaskRequests, *, is_chat: bool) -> str:
     """Return the beginning that all contexts of a task share; empty for conversations."""
     if is_chat:
         return ""
-    contexts = [one.context for d in requests.documents for one in d.requests if one.context]
+    contexts = [
+        request.context for d in requests.documents for request in d.requests if request.context
+    ]
     if len(contexts) < 2:
         return ""
-    # What the smallest and the largest text share is shared by all.
-    first, last = min(contexts), max(contexts)
-    different = (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return first[: next(different, min(len(first), len(last)))]
+    # A beginning of the smallest and the largest text is one of all texts.
+    lowest, highest = min(contexts), max(contexts)
+    different = (n for n, (a, b) in enumerate(zip(lowest, highest, strict=False)) if a != b)
+    return lowest[: next(different, min(len(lowest), len(highest)))]
 
 
 def _make_sample(task: Any, name: str, document: DocumentRequests, shared: str) -> Sample:
@@ -333,11 +340,11 @@ def _choices(task: Any, document: DocumentRequests, shared: str) -> tuple[str, .
     """Return the texts among which a question chooses; none for other questions."""
     if task.OUTPUT_TYPE != MULTIPLE_CHOICE or len(document.requests) < 2:
         return ()
-    conditional = [one for one in document.requests if one.context]
+    conditional = [request for request in document.requests if request.context]
     if getattr(task, "multiple_input", 0):
-        choices = tuple(one.context.removeprefix(shared) for one in conditional)
+        choices = tuple(request.context.removeprefix(shared) for request in conditional)
     else:
-        choices = tuple(one.text.strip() for one in conditional)
+        choices = tuple(request.text.strip() for request in conditional)
     is_plain = 2 <= len(choices) <= len(LABELS) and all(choices)
     return choices if is_plain else ()
 
@@ -361,6 +368,8 @@ class LmEvalExam(Exam):
     stops: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     calculator: ExamMetrics | None = None
     _prefixes: dict[Any, Prefix] = field(default_factory=dict)
+    _results: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """The last results of tasks: a reply is read and then counted."""
 
     def document_of(self, sample: Sample) -> DocumentRequests:
         """Return a sample's document with its requests."""
@@ -390,7 +399,7 @@ class LmEvalExam(Exam):
     def continuations(self, sample: Sample) -> tuple[Continuation, ...]:
         rolling = self.tasks[sample.subset].OUTPUT_TYPE == ROLLING
         requests = self.document_of(sample).requests
-        return tuple([Continuation(one.context, one.text, rolling) for one in requests])
+        return tuple([Continuation(request.context, request.text, rolling) for request in requests])
 
     def chance(self, sample: Sample) -> float | None:
         """The expected score of a guess; only where one of the options is right."""
@@ -446,7 +455,7 @@ class LmEvalExam(Exam):
         return [(score.logprob, score.greedy) for score in reply.continuations]
 
     def _cut(self, text: str, sample: Sample) -> str:
-        """Cut a text at each stop text, as lm-eval does, whatever the endpoint has cut."""
+        """Cut a text at each stop text, as lm-eval does, also where the endpoint has cut it."""
         for term in self.stops[sample.subset]:
             text = text.split(term)[0]
         return text
@@ -459,8 +468,14 @@ class LmEvalExam(Exam):
         return reader.filter_one(self.responses(reply, sample), document, sample.subset)
 
     def _score(self, sample: Sample, filtered: list[Any]) -> dict[str, Any]:
-        document = self.document_of(sample).document
-        return dict(self.tasks[sample.subset].process_results(document, filtered))
+        key = (sample.id, repr(filtered))
+        if key not in self._results:
+            if len(self._results) >= MOST_RESULTS:
+                self._results.clear()
+            document = self.document_of(sample).document
+            task = self.tasks[sample.subset]
+            self._results[key] = dict(task.process_results(document, filtered))
+        return self._results[key]
 
     def _headline_value(
         self, reply: Reply, sample: Sample, metrics: Mapping[str, Any]

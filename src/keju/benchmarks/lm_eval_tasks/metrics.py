@@ -38,7 +38,7 @@ LEAST_ITEMS = 10
 
 
 class Item(NamedTuple):
-    """What the metrics need of one reply."""
+    """The results of one reply, for the metrics."""
 
     reader: str
     metrics: Mapping[str, Any] | None
@@ -154,7 +154,7 @@ class ExamMetrics:
     def _task_metrics(self, name: str, questions: Sequence[QuestionItems]) -> dict[str, TaskMetric]:
         task = self._tasks[name]
         names = dict.fromkeys(
-            metric for question in questions for one in question.metrics for metric in one
+            metric for question in questions for result in question.metrics for metric in result
         )
         return {metric: self._metric(task, name, metric, questions) for metric in names}
 
@@ -164,7 +164,7 @@ class ExamMetrics:
         title = f"lm-eval: {metric}"
         if is_mean(task, metric):
             numbers = [
-                [as_number(one.get(metric, 0.0)) for one in question.metrics]
+                [as_number(result.get(metric, 0.0)) for result in question.metrics]
                 for question in questions
             ]
             plain = [value for values in numbers for value in values if value is not None]
@@ -179,12 +179,13 @@ class ExamMetrics:
 
         aggregate = task.aggregation().get(metric, mean)
         items = [
-            [one[metric] for one in question.metrics if metric in one] for question in questions
+            [result[metric] for result in question.metrics if metric in result]
+            for question in questions
         ]
         items = [values for values in items if values]
         value = as_number(aggregate([value for values in items for value in values]))
         ungraded = sum(question.ungraded for question in questions)
-        found = Estimate(
+        aggregated = Estimate(
             None if value is None or math.isnan(value) else value,
             self._resample(aggregate, items, f"{task_name}:{metric}", metric),
             len(items),
@@ -193,7 +194,7 @@ class ExamMetrics:
             details={"ungraded": ungraded} if ungraded else {},
             unit=NUMBER,
         )
-        return TaskMetric(found)
+        return TaskMetric(aggregated)
 
     def _resample(
         self,
@@ -211,7 +212,7 @@ class ExamMetrics:
             drawn = draw.choices(items, k=len(items))
             # A draw may lack what an aggregation needs, such as a second class.
             with suppress(ArithmeticError, ValueError):
-                value = as_number(aggregate([one for question in drawn for one in question]))
+                value = as_number(aggregate([item for question in drawn for item in question]))
                 if value is not None and not math.isnan(value):
                     values.append(value)
         if len(values) < LEAST_ITEMS:
@@ -226,9 +227,9 @@ class ExamMetrics:
         """Return what lm-eval's groups make of the values of their tasks."""
         table: dict[str, dict[str, Any]] = {}
         for task, metrics in by_task.items():
-            known = {n: m.estimate for n, m in metrics.items() if m.estimate.value is not None}
-            table[task] = {f"{name},{reader}": metric.value for name, metric in known.items()}
-            table[task]["sample_len"] = max((metric.n for metric in known.values()), default=0)
+            values = {n: m.estimate for n, m in metrics.items() if m.estimate.value is not None}
+            table[task] = {f"{name},{reader}": metric.value for name, metric in values.items()}
+            table[task]["sample_len"] = max((metric.n for metric in values.values()), default=0)
         group_metrics: dict[str, Estimate] = {}
         for group_name, group in self._groups.items():
             names = [task.task_name for task in group.get_all_tasks()]

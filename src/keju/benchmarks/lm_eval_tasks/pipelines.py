@@ -10,7 +10,7 @@ from keju.answers.reader import Reader
 from keju.types import Answer, Sample
 
 NOTHING_FOUND = "[invalid]"
-"""What lm-eval's filters return where a reply has no answer."""
+"""The result of lm-eval's filters for a reply without an answer."""
 
 
 class UnloadedReader(Reader):
@@ -34,8 +34,9 @@ class PipelineReader(Reader):
         self.about = "lm_eval.about_reader"
         self._filters = {task: list(ensemble.filters) for task, ensemble in ensembles.items()}
         self._document_of = document_of
-        every = [one for filters in self._filters.values() for one in filters]
-        self.reads_all_repeats = any(map(_combines_repeats, every))
+        self.reads_all_repeats = any(
+            _combines_repeats(step) for filters in self._filters.values() for step in filters
+        )
         """Whether a filter votes among the repeats of a question or takes some of them."""
 
     def filter(self, replies: Sequence[Sequence[Any]], document: Any, task: str) -> list[Any]:
@@ -44,7 +45,7 @@ class PipelineReader(Reader):
 
     def filter_one(self, replies: Sequence[Any], document: Any, task: str) -> list[Any]:
         """Do the same with one reply to each request, without filters that compare repeats."""
-        filters = [one for one in self._filters[task] if not _combines_repeats(one)]
+        filters = [step for step in self._filters[task] if not _combines_repeats(step)]
         return self._apply(filters, [[reply] for reply in replies], document)
 
     def _apply(self, filters: list[Any], replies: Sequence[Any], document: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +89,7 @@ def serve_data(folder: TaskFolder, fingerprints: dict[str, str]) -> Iterator[Non
             fingerprints[config.task] = _note_files(folder, config.task, splits)
             return
         try:
-            with _offline(folder.offline):
-                load_from_hub(task, dataset_kwargs, **options)
+            load_from_hub(task, dataset_kwargs, **options)
         except Exception as error:
             split = config.test_split or config.validation_split or "test"
             problem = next(iter(str(error).splitlines()), "") or type(error).__name__
@@ -125,39 +125,49 @@ def _read_splits(splits: dict[str, Path]) -> Any:
 
 def _note_files(folder: TaskFolder, task: str, splits: dict[str, Path]) -> str:
     """Note the hash of each file for the manifest, and return a hash of all of them."""
-    whole = hashlib.sha256()
+    digest_of_all = hashlib.sha256()
     for path in splits.values():
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         folder.hashes[f"{task}/{path.name}"] = digest
-        whole.update(f"{path.name}\0{digest}\0".encode())
-    return whole.hexdigest()
+        digest_of_all.update(f"{path.name}\0{digest}\0".encode())
+    return digest_of_all.hexdigest()
 
 
 def _fingerprint(dataset: Any) -> str:
     """Return a hash of a data set from the cache of ``datasets``, which identifies its content."""
     splits = dataset.items() if hasattr(dataset, "items") else [("", dataset)]
-    whole = hashlib.sha256()
+    digest_of_all = hashlib.sha256()
     for split, table in splits:
-        whole.update(f"{split}\0{getattr(table, '_fingerprint', '')}\0".encode())
-    return whole.hexdigest()
+        digest_of_all.update(f"{split}\0{getattr(table, '_fingerprint', '')}\0".encode())
+    return digest_of_all.hexdigest()
 
 
 @contextmanager
-def _offline(is_offline: bool) -> Iterator[None]:
-    """Keep ``datasets`` from opening a socket; it has read its own settings already."""
+def stay_offline(is_offline: bool) -> Iterator[None]:
+    """Keep ``datasets`` and the modules of tasks from opening a socket.
+
+    ``datasets`` has read its own settings already. Some tasks fetch data of nltk on import.
+    """
     if not is_offline:
         yield
         return
     import datasets.config
     import huggingface_hub.constants
 
-    switches = (datasets.config, "HF_HUB_OFFLINE"), (huggingface_hub.constants, "HF_HUB_OFFLINE")
-    before = [getattr(module, name, False) for module, name in switches]
-    for module, name in switches:
-        setattr(module, name, True)
+    switches: list[tuple[Any, str, Any]] = [
+        (datasets.config, "HF_HUB_OFFLINE", True),
+        (huggingface_hub.constants, "HF_HUB_OFFLINE", True),
+    ]
+    if find_spec("nltk") is not None:
+        import nltk
+
+        switches.append((nltk, "download", lambda *_, **__: False))
+    before = [getattr(module, name, None) for module, name, _ in switches]
+    for module, name, value in switches:
+        setattr(module, name, value)
     try:
         yield
     finally:
-        for (module, name), value in zip(switches, before, strict=True):
+        for (module, name, _), value in zip(switches, before, strict=True):
             setattr(module, name, value)
