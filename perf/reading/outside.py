@@ -32,7 +32,7 @@ WRITTEN_HERE = (
     "denials.jsonl",
     "unseen.jsonl",
 )
-"""Written for the reader: wrong statements, other styles, newer models, denials, yet more styles."""
+"""Written for the reader: wrong statements, styles, newer models, denials, further styles."""
 ERRORS = ("misread", "missed", "invented")
 WORD_LIST = "WL"
 """The label of a reply that states a list of words, whichever."""
