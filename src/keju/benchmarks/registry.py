@@ -133,6 +133,8 @@ def _suggest(name: str) -> str:
     for place in places:
         if plugin_name(place) == name:
             return TranslatableText("benchmark_not_installed", place=shlex.quote(f"./{place}"))
+    if Path(name).is_file() and Path(name).suffix not in ("", ".py"):
+        return TranslatableText("benchmark_unread_file", path=name)
     if Path(name).exists():
         return TranslatableText("benchmark_at_path", path=f"./{name}")
     known_names = [*names(), *ALIASES]

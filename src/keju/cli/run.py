@@ -11,6 +11,7 @@ from keju.cli.command import command, with_resume_command
 from keju.cli.common import CommandOutput, note, print_lines, remark, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
+from keju.cli.shortcuts import with_run_name
 from keju.errors import ConfigError, Notice, UsageError
 from keju.messages import label_text
 
@@ -46,6 +47,7 @@ def run(
     quiet: bool,
     dry_run: bool,
     overrides: list[str] | None,
+    run_name: str | None,
     **settings: Any,
 ) -> CommandOutput:
     """Evaluate a model with and without MCP servers, on the same questions in every arm.
@@ -58,6 +60,7 @@ def run(
     130 interrupted.
     """
     option_values = locals() | settings
+    settings = with_run_name(settings, run_name)
     from keju.config.load import load
     from keju.config.mcpbr import find_model_name, read_run_file
     from keju.models.registry import settings_without_effect

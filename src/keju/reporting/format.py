@@ -49,7 +49,20 @@ _decimals: ContextVar[int] = ContextVar("decimals", default=2)
 @contextmanager
 def decimals_for(file: TextIO) -> Iterator[None]:
     """Use one decimal for percentages on a terminal, and two in a file or pipe."""
-    token = _decimals.set(1 if file.isatty() else 2)
+    with _decimals_set(1 if file.isatty() else 2):
+        yield
+
+
+@contextmanager
+def one_decimal() -> Iterator[None]:
+    """Use one decimal for percentages, as in notebooks."""
+    with _decimals_set(1):
+        yield
+
+
+@contextmanager
+def _decimals_set(digits: int) -> Iterator[None]:
+    token = _decimals.set(digits)
     try:
         yield
     finally:

@@ -126,7 +126,7 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
     facts += [labels("brief.questions", n=_graded_text(entry, labels))]
     facts += [_chance_text(entry, labels), _human_text(entry, labels)]
     screen.facts(facts, f"{lead}      ", style=_style(entry, labels))
-    screen.facts(_second_line(family, results, labels), " " * (len(exam_title(entry)) + 3))
+    screen.facts(_second_line(family, results, labels), " " * (cells(exam_title(entry)) + 3))
     if not fmt.answered_rows([entry]):
         return
     screen.put()
