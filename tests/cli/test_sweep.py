@@ -80,7 +80,7 @@ def act(request: EndpointRequest) -> Any:
 def write(served: FaultyEndpoint, content: list[dict[str, Any]], **more: Any) -> None:
     Path("exam").mkdir(exist_ok=True)
     Path("exam/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
-    settings = {"model": "m", "api_url": served.url, "datasets": ["./exam"]}
+    settings: dict[str, Any] = {"model": "m", "api_url": served.url, "datasets": ["./exam"]}
     settings |= {"arms": "each tool left out", "servers": [SERVER]}
     Path("sweep.json").write_text(json.dumps(settings | more))
 
