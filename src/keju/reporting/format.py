@@ -80,6 +80,27 @@ def percent(value: float | None, digits: int | None = None) -> str:
     return UNKNOWN if value is None else f"{value * 100:.{digits}f} %"
 
 
+def plain_number(value: float) -> str:
+    """Format a number that is not a share, such as a perplexity: ``23.45``, ``1,234.5``."""
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def metric_figure(metric: Metric, digits: int | None = None) -> str:
+    """Format the value of a metric in its unit, or its range if it has no value."""
+    if metric.unit and metric.value is not None:
+        return plain_number(metric.value)
+    if metric.value is None and metric.bounds:
+        return f"{interval(metric.bounds, digits)} %"
+    return percent(metric.value, digits)
+
+
+def metric_interval(metric: Metric, digits: int | None = None) -> str:
+    """Format the interval of a metric in its unit, without a sign."""
+    if metric.unit and metric.ci95 is not None:
+        return "–".join(map(plain_number, metric.ci95))
+    return interval(metric.ci95, digits)
+
+
 def published(value: float | None) -> str:
     """Format a published share in percent without trailing zeros, e.g. ``67.7 %``."""
     return UNKNOWN if value is None else f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
@@ -378,7 +399,7 @@ def headline_of(entry: ResultEntry, run: str, labels: Labels) -> Headline:
         note = labels("exact_note", best=best, command=command)
         return Headline(percent(metric.value), labels("exact_match"), note)
     if bounds is None:
-        return Headline(percent(metric.value), headline_metric.title, "")
+        return Headline(metric_figure(metric), headline_metric.title, "")
     total = sum(entry.outcomes[outcome] for outcome in OUTCOMES)
     ungraded = {"part": count(sum(entry.outcomes[outcome] for outcome in UNGRADED))}
     if metric.value is None:

@@ -420,7 +420,9 @@ def summarise(
     metrics = metrics_of(exam, tally, cells, overall, chances)
     ungraded = sum(overall.outcomes[outcome] for outcome in UNGRADED)
     unlabelled = overall.outcomes["unlabelled"]
-    goldless = bool(unlabelled) and ungraded + unlabelled == overall.units
+    # A metric that is not a share, such as a perplexity, needs no right answer.
+    is_scored = any(metric.unit for metric in metrics.values())
+    goldless = bool(unlabelled) and ungraded + unlabelled == overall.units and not is_scored
     if goldless:  # Without gold answers, an error has no score either.
         ungraded, metrics = 0, _without_values(metrics)
     if faulty := _find_faulty(exam):
@@ -572,7 +574,7 @@ def _notices(
     elif ungraded:
         code = "ungraded_replies" if accuracy.value is not None else "ungraded_share"
         shares.append((code, ungraded))
-    if outcomes["unlabelled"] and not goldless:
+    if outcomes["unlabelled"] and not goldless and not exam.keeps_items:
         shares.append(("unlabelled_questions", outcomes["unlabelled"]))
     for code, outcome in _UNUSUAL_OUTCOMES.items():
         if outcomes[outcome] > WARN_ABOVE * total:
