@@ -1,8 +1,8 @@
 """Log-probabilities of given texts from a completions route that repeats the prompt (``echo``).
 
-Where the server has a route ``/tokenize`` (vLLM, SGLang), token ids are sent, and the border of
-context and continuation is that of a model in this process. Other servers get texts, and the border
-follows from the places of their tokens in the text.
+Where the server has a route ``/tokenize`` (vLLM, SGLang), token ids are sent, so
+the border between context and continuation is the same as with ``hf:``. Other servers get texts, and
+the border follows from the places of their tokens in the text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_START = (
     "the endpoint does not show which token begins a text, which a text without a context needs"
 )
 NO_WINDOWS = "the endpoint has no route /tokenize, which texts longer than its context need"
-OTHER_PROMPT = "the endpoint returns the log-probabilities of other tokens than those of the prompt"
+OTHER_PROMPT = "the endpoint returns log-probabilities of tokens that are not in the prompt"
 TRIAL = Continuation("The capital of France is", " Paris, and the capital of Peru is Lima")
 TRIAL_OF_TWO = (TRIAL, Continuation(TRIAL.context, " Lima"))
 
@@ -200,8 +200,8 @@ class EchoScorer:
             windows = [([self._start], scored)]
             if part.rolling:
                 # One token of the context is for the new token, and one precedes a window.
-                most = self.length - 2 if self.length else len(scored)
-                windows = list(rolling_windows(scored, self._start, max(1, most)))
+                room = self.length - 2 if self.length else len(scored)
+                windows = list(rolling_windows(scored, self._start, max(1, room)))
         return [self._cut(number, before, scored) for before, scored in windows]
 
     def _cut(self, number: int, before: list[int], scored: list[int]) -> EchoedPrompt:
