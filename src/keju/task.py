@@ -20,6 +20,7 @@ from keju.config.load import load, merge
 from keju.engine.channel import ChannelLimits
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import KEPT_FAULTS, ReusedUnits, copy_cached, recall
+from keju.engine.run_sharing import SHARE
 from keju.engine.session import run_session
 from keju.errors import (
     ConfigError,
@@ -446,6 +447,10 @@ def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
 ) -> StoppingRule | None:
     """Return the stopping rule of the task, or None."""
+    share = SHARE.get()
+    if share is not None and share.make_rule is not None:
+        rule: StoppingRule | None = share.make_rule(jobs, manifest, stage)
+        return rule
     if not config.stops_early:
         return None
     from keju.results.stopping_rule import make_rule
