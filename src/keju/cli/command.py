@@ -386,4 +386,4 @@ PLACEHOLDERS: Final = {
     "baseline_api_key": "YOUR_BASELINE_KEY",
     "headers": "YOUR_HEADERS",
 }
-"""What printed commands have in place of secrets."""
+"""The placeholders for secrets in printed commands."""

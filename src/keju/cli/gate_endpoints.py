@@ -182,24 +182,28 @@ def _resume_command(options: EndpointOptions, settings: Mapping[str, Any]) -> st
 
 
 def _show(finished: FinishedGate, *, verbose: bool) -> None:
-    """Print the verdict, and what was asked and spent."""
+    """Print the verdict, and what was asked and run_spending."""
     from keju.reporting.format import Labels, compact, count, money
 
     if finished.result is not None:
         show_gate(finished.result, verbose=verbose)
     labels = Labels(current_language())
     lines = [
-        labels("gate.asked", exam=row.exam, asked=count(row.asked), whole=count(row.whole))
-        for row in finished.asked
+        labels(
+            "gate.asked", exam=row.exam, asked=count(row.asked_count), whole=count(row.total_count)
+        )
+        for row in finished.asked_questions
         if finished.result is not None
     ]
-    for side, spent in finished.spent.items():
+    for side, run_spending in finished.spending.items():
         parts = [
-            labels("gate.requests", n=count(spent.requests)),
-            labels("gate.tokens", n=compact(spent.input_tokens + spent.output_tokens)),
-            *([] if spent.cost is None else [money(spent.cost)]),
-            labels.duration(spent.seconds),
+            labels("gate.requests", n=run_spending.requests),
+            labels(
+                "gate.tokens", n=compact(run_spending.input_tokens + run_spending.output_tokens)
+            ),
+            *([] if run_spending.cost is None else [money(run_spending.cost)]),
+            labels.duration(run_spending.seconds),
         ]
         text = labels("clause_separator").join(parts)
-        lines.append(labels(f"gate.spent_{side}", run=spent.run, text=text))
+        lines.append(labels(f"gate.spent_{side}", run=run_spending.run, text=text))
     print_sentences("", *lines)

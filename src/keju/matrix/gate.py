@@ -1,4 +1,4 @@
-"""A gate with two endpoints: a candidate and its baseline sit the same exams at the same time.
+"""A gate with two endpoints: a candidate and its baseline are asked the same exams at the same time.
 
 Both are ordinary runs, ``NAME-candidate`` and ``NAME-baseline``, and each has a thread, as the runs
 of a plan have. They stop together when the verdict is sure (`keju.results.gate_rule`). Then the
@@ -36,12 +36,12 @@ class AskedQuestions(msgspec.Struct, frozen=True):
     """How much of one exam both runs asked."""
 
     exam: str
-    asked: int
-    whole: int
+    asked_count: int = msgspec.field(name="asked")
+    total_count: int = msgspec.field(name="whole")
 
 
 class SpentOnRun(msgspec.Struct, frozen=True):
-    """What all sessions of one run spent."""
+    """The requests, tokens, money and time of all sessions of one run."""
 
     run: str
     model: str
@@ -60,8 +60,8 @@ class FinishedGate(NamedTuple):
     result: GateResult | None
     """None if a run did not get far enough for a verdict."""
     error: KejuError | None
-    asked: list[AskedQuestions]
-    spent: dict[Side, SpentOnRun]
+    asked_questions: list[AskedQuestions]
+    spending: dict[Side, SpentOnRun]
 
     @property
     def exit_code(self) -> int:
@@ -88,8 +88,8 @@ class FinishedGate(NamedTuple):
             }
         return document | {
             "complete": self.error is None,
-            "asked": msgspec.to_builtins(self.asked),
-            "spent": msgspec.to_builtins(self.spent),
+            "asked": msgspec.to_builtins(self.asked_questions),
+            "spent": msgspec.to_builtins(self.spending),
         }
 
 
@@ -162,7 +162,7 @@ def _ask_both(
 ) -> KejuError | None:
     """Ask both endpoints. Return the error that ended it early, or None.
 
-    `settings` are those of the command: the budget covers both runs.
+    `settings` belong to the command: the budget covers both runs.
     """
     exams = " ".join(settings.datasets)
     pace = MinuteLimits(rpm=settings.rpm, tpm=settings.tpm)

@@ -92,18 +92,20 @@ class Meeting:
 
         Raise UsageError, before anything is asked, if the two runs are not comparable.
         """
-        other = SIDES[side == SIDES[0]]
+        partner = SIDES[side == SIDES[0]]
         for job in jobs:
             if not any(sample.target for sample in job.exam.samples):
                 raise ConfigError("gate_without_gold", name=job.exam.benchmark)
         sittings = [sitting_of(job, manifest) for job in jobs]
         self.post(side, "exams", [(scored_exam, _digest(scored_exam)) for scored_exam in sittings])
-        for own_exam, (other_exam, digest) in zip(sittings, self.wait(other, "exams"), strict=True):
+        for own_exam, (other_exam, digest) in zip(
+            sittings, self.wait(partner, "exams"), strict=True
+        ):
             self._check_comparable(own_exam, other_exam)
             if _digest(own_exam) != digest:
                 raise UsageError("gate_other_questions", name=own_exam.exam.benchmark)
         seed = int(manifest.config.get("seed") or 0)
-        return GateRule(self, side, other, jobs, seed) if stage is None else None
+        return GateRule(self, side, partner, jobs, seed) if stage is None else None
 
     def _check_comparable(self, own_exam: ScoredExam, other_exam: ScoredExam) -> None:
         worst_mismatch = next(iter(mismatches(own_exam, other_exam)), None)
@@ -172,11 +174,11 @@ class GateRule(StoppingRule):
         self,
         meeting: Meeting,
         side: Side,
-        other: Side,
+        partner: Side,
         jobs: Sequence[ExamScores],
         seed: int,
     ) -> None:
-        self._meeting, self._side, self._other, self._seed = meeting, side, other, seed
+        self._meeting, self._side, self._partner, self._seed = meeting, side, partner, seed
         self._pairs = {job: _Pairs(job) for job in jobs}
         self._full: dict[tuple[ExamScores, int], FullVerdict] = {}
         self.level = LEVEL / len(jobs)
@@ -203,8 +205,8 @@ class GateRule(StoppingRule):
         }
         key = job.exam.benchmark, len(seen_samples)
         self._meeting.post(self._side, key, scores)
-        if not self._meeting.is_posted(self._other, key):
-            yield Pause(lambda: self._meeting.is_posted(self._other, key))
+        if not self._meeting.is_posted(self._partner, key):
+            yield Pause(lambda: self._meeting.is_posted(self._partner, key))
 
     def evaluate(
         self, job: ExamScores, seen_samples: Sequence[int], total_samples: int, looks: int
@@ -227,7 +229,7 @@ class GateRule(StoppingRule):
             value=pairs.mean,
             interval=None,
             goal=self._meeting.margin,
-            partner=self._meeting.run_names[self._other],
+            partner=self._meeting.run_names[self._partner],
             verdict="" if verdict is None or verdict == "inconclusive" else verdict,
             wins=pairs.wins,
             losses=pairs.losses,

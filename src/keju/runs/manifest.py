@@ -184,7 +184,7 @@ class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     partner: str = ""
     """The other run of a gate with two endpoints, which stopped at the same question."""
     verdict: Literal["", "pass", "fail"] = ""
-    """What the gate would surely say about all questions."""
+    """The verdict of the gate about all questions, if it was sure."""
     wins: int | None = None
     """Questions on which the model scored more than the baseline."""
     losses: int | None = None

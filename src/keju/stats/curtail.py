@@ -1,4 +1,4 @@
-"""Early verdicts of a gate: is it sure what all questions would say?
+"""Early verdicts of a gate: is the verdict of all questions already sure?
 
 The questions of an exam are a known set of N. After n of them, drawn at random, the verdict of all
 N is not known, but most sets of N that would lead to another verdict no longer fit what was seen.
@@ -31,7 +31,7 @@ TIGHTEST_UNITS = 300
 
 @dataclass(eq=False)
 class FullVerdict:
-    """What the gate says after all `size` questions, as far as some of them tell."""
+    """The verdict of the gate after all `size` questions, as far as some of them tell."""
 
     size: int
     margin: float
@@ -46,34 +46,34 @@ class FullVerdict:
         """Return the verdict if all questions were asked, with these wins and losses."""
         return decide_counts(wins, losses, self.size, self.margin, self.level)
 
-    def sure_verdict(self, wins: int, losses: int, seen: int) -> Verdict | None:
+    def sure_verdict(self, wins: int, losses: int, seen_count: int) -> Verdict | None:
         """Return pass or fail if it is sure that all questions give this verdict, else None.
 
-        `wins` and `losses` are those among the `seen` questions.
+        `wins` and `losses` are those among the `seen_count` questions asked so far.
         """
-        candidate = self._likely_verdict(wins, losses, seen)
+        candidate = self._likely_verdict(wins, losses, seen_count)
         if candidate is None:
             return None
-        fit = _SetFit(self.size, wins, losses, seen)
-        most = math.log(1 / self.doubt)
-        most_likely_losses = round(losses * self.size / seen)
+        fit = _SetFit(self.size, wins, losses, seen_count)
+        threshold = math.log(1 / self.doubt)
+        most_likely_losses = round(losses * self.size / seen_count)
         for step in (1, -1):
             all_losses = most_likely_losses + min(step, 0)
-            while losses <= all_losses <= self.size - seen + losses:
+            while losses <= all_losses <= self.size - seen_count + losses:
                 likely_wins = fit.most_likely_wins(all_losses)
-                if fit.evidence_against(likely_wins, all_losses) >= most:
+                if fit.evidence_against(likely_wins, all_losses) >= threshold:
                     break  # sets with even more, or even fewer, losses fit worse
                 all_wins = self._nearest_other(candidate, all_losses, likely_wins)
-                if fit.evidence_against(all_wins, all_losses) < most:
+                if fit.evidence_against(all_wins, all_losses) < threshold:
                     return None
                 all_losses += step
         return candidate
 
-    def _likely_verdict(self, wins: int, losses: int, seen: int) -> Verdict | None:
+    def _likely_verdict(self, wins: int, losses: int, seen_count: int) -> Verdict | None:
         """Return the verdict if the other questions were like those seen; None if it is neither
         pass nor fail."""
-        all_wins = round(wins * self.size / seen)
-        all_losses = min(round(losses * self.size / seen), self.size - all_wins)
+        all_wins = round(wins * self.size / seen_count)
+        all_losses = min(round(losses * self.size / seen_count), self.size - all_wins)
         verdict = self.verdict(all_wins, all_losses)
         return None if verdict == "inconclusive" else verdict
 
@@ -111,15 +111,15 @@ class FullVerdict:
 class _SetFit:
     """How badly sets of all questions fit the questions seen."""
 
-    def __init__(self, size: int, wins: int, losses: int, seen: int) -> None:
+    def __init__(self, size: int, wins: int, losses: int, seen_count: int) -> None:
         self._size = size
-        self._wins, self._losses, self._ties = wins, losses, seen - wins - losses
-        self._logarithm = _log_draws(size, seen) + _log_mixture(wins, losses, self._ties)
+        self._wins, self._losses, self._ties = wins, losses, seen_count - wins - losses
+        self._logarithm = _log_draws(size, seen_count) + _log_mixture(wins, losses, self._ties)
 
     def most_likely_wins(self, all_losses: int) -> int:
         """Return the wins of all questions that fit best, given the losses of all questions."""
-        others = self._wins + self._ties
-        share = self._wins / others if others else 0.0
+        not_lost = self._wins + self._ties
+        share = self._wins / not_lost if not_lost else 0.0
         likely_wins = int(share * (self._size - all_losses + 1))
         return min(max(likely_wins, self._wins), self._size - all_losses - self._ties)
 
