@@ -65,7 +65,7 @@ from keju.scores.exams import collect_hints, describe_exams
 from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread_replies
 
 if TYPE_CHECKING:
-    from keju.engine.queue import StoppingRule
+    from keju.engine.queue import ArmsRule, StoppingRule
     from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
@@ -297,7 +297,7 @@ class _Session:
         """Write the grades, the manifest, the results and the report."""
         task = self.task
         self.journal.check()
-        stopped = {job.exam.benchmark: job.stopping for job in task.jobs if job.stopping}
+        stopped = {job.title: job.stopping for job in task.jobs if job.stopping}
         self.manifest.manifest.stopped = stopped or msgspec.UNSET
         write_grades(self.folder, task.stage.grades if task.stage is not None else ())
         self.manifest.finish(complete=stop is None)
@@ -445,14 +445,21 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
-) -> StoppingRule | None:
-    """Return the stopping rule of the task, or None."""
+) -> StoppingRule | ArmsRule | None:
+    """Return the stopping rule of the task, or None.
+
+    Arms that a judge grades are asked everything, because the judge grades at the end.
+    """
     share = SHARE.get()
     if share is not None and share.make_rule is not None:
         rule: StoppingRule | None = share.make_rule(jobs, manifest, stage)
         return rule
-    if not config.stops_early:
+    if not config.stops_early or (config.sweep is not None and stage is not None):
         return None
+    if config.sweep is not None and config.until_ci is None and config.until_decided is None:
+        from keju.results.sweep_rule import SweepRule
+
+        return SweepRule(config.sweep, config.seed)
     from keju.results.stopping_rule import make_rule
 
     return make_rule(config, jobs, manifest, stage)
@@ -610,7 +617,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         for reply, readings in reread_replies(iter_stored_replies(run, requests), jobs):
             reply.enter(readings)
         for job in jobs:
-            job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
+            job.stopping = (file.manifest.stopped or {}).get(job.title)
         notices = damage_notices(run.damaged, count_missing(jobs))
         for notice in notices:
             display.note(notice.message)

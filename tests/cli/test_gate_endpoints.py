@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -217,13 +217,12 @@ def test_a_budget_covers_both_endpoints(gate: Gate) -> None:
         (("g", "--max-cost", "3", "--baseline", "h", "--margin", "0.1"), "--max-cost"),
         (("--model", "m", "--at-least", "0.1"), "RUN"),
         (
-            ("--model", "scripted", "--baseline-model", "scripted", "--datasets", "demo")
-            + ("--margin", "0.1"),
+            "--model scripted --baseline-model scripted --datasets demo --margin 0.1".split(),
             "nothing can differ",
         ),
         (
-            ("--model", "m", "--api-url", "http://h/v1", "--baseline-model", "embedded")
-            + ("--baseline-url", "http://o/v1", "--datasets", "demo", "--margin", "0.1"),
+            "--model m --api-url http://h/v1 --baseline-model embedded --baseline-url http://o/v1 "
+            "--datasets demo --margin 0.1".split(),
             "--baseline-url",
         ),
     ],

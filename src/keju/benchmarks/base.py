@@ -37,7 +37,7 @@ from keju.benchmarks.grading import GRADED, LOST, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import DataError, Notice
 from keju.stats.estimate import Estimate, QuestionRepeats, mean_of_items
-from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
+from keju.types import Continuation, Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.kit import Questions, Setup, ShotDraw
@@ -88,8 +88,8 @@ class Protocol:
     stop: tuple[str, ...] = ()
     """Used in completion form only: chat replies are cut on our side."""
     label: str = ""
-    """The text before a label whose log-probability is compared, as published: a space if the label
-    is ``" A"``, nothing if it is ``"A"``."""
+    """The text before a label or an option whose log-probability is compared, as published: a space
+    if the label is ``" A"``, nothing if it is ``"A"``."""
     wording: Wording | None = None
     """The templates of the prompts; None if the exam writes its prompts itself."""
     shots: int = 0
@@ -204,6 +204,10 @@ class Scores(typing.Protocol):
     def parts(self) -> Mapping[str, Sequence[float]]:
         """By name of a grader's number: its value for each unit."""
 
+    @property
+    def items(self) -> Mapping[int, Any]:
+        """By unit: what `Exam.item` returned, if the exam keeps items."""
+
     def outcome_counts(self) -> Mapping[Outcome, int]:
         """Return the number of units with each outcome."""
 
@@ -263,6 +267,10 @@ class Exam:
     clustered: bool = False
     """Whether samples share groups, so that standard errors must be clustered."""
     references: Sequence[Reference] = ()
+    reads_all: bool = False
+    """Whether all readers are applied if the user names none."""
+    keeps_items: bool = False
+    """Whether its metrics need more of each reply than its scores; see `item`."""
     beside: str = "robust"
     """The secondary reader: its accuracy is shown next to the headline score."""
     judge: JudgeConfig | None = None
@@ -315,6 +323,12 @@ class Exam:
         assert self.prompts is not None  # or a subclass renders
         return self.prompts.render(sample)
 
+    def continuations(self, sample: Sample) -> tuple[Continuation, ...]:
+        """Return the texts to score after the prompt where ``decode`` is ``continuations``; by
+        default the options."""
+        context, lead = self.render(sample).text, self.protocol.label
+        return tuple([Continuation(context, lead + choice) for choice in sample.choices])
+
     @property
     def other_headline(self) -> str:
         """The metric of the headline, where that is not the mean over questions; else empty."""
@@ -328,6 +342,11 @@ class Exam:
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply. Exams with open answers extend this."""
         return grade(reply, sample, reader)
+
+    def item(self, reply: Reply, sample: Sample, reader: Reader) -> Any:
+        """Return what `metrics` needs of a reply, if `keeps_items` is set; never written to disk.
+        None for a reply without a grade."""
+        return None
 
     def rule_changes(self) -> Sequence[RuleChange]:
         """Return the published changes of the grading rules, for an audit of their effect."""
@@ -510,6 +529,9 @@ class Benchmark:
     """The settings it takes in ``dataset_args``: `DatasetArgs` and its own."""
     make: Callable[[DatasetArgs, DataFolder, int], Exam] | None = None
     """Makes the exam from settings, folder and seed, if the usual steps do not fit."""
+    find_folder: Callable[[str, DatasetArgs, str | None, bool], DataFolder] | None = None
+    """Returns the data folder for a name, settings, data directory, and whether only stored data
+    may be used, if the usual search does not fit."""
 
     def __post_init__(self) -> None:
         if not self.default_protocol:

@@ -176,11 +176,9 @@ def write_exports(result: GateResult, exports: dict[str, str | None]) -> None:
 def show_gate(result: GateResult, *, verbose: bool) -> None:
     """Print a gate: the short answer on a terminal, everything in a pipe and with ``--verbose``."""
     from keju.reporting import gate as report
-    from keju.reporting.format import decimals_for
     from keju.reporting.gate_summary import render_gate_summary
 
     if not is_brief(verbose):
-        with decimals_for(sys.stdout):
-            report.render_gate(result)
+        report.render_gate(result)
     if sys.stdout.isatty():
         render_gate_summary(result)

@@ -1,4 +1,4 @@
-"""A gate with two endpoints: a candidate and its baseline are asked the same exams at the same time.
+"""A gate with two endpoints: a candidate and its baseline are asked the same questions together.
 
 Both are ordinary runs, ``NAME-candidate`` and ``NAME-baseline``, and each has a thread, as the runs
 of a plan have. They stop together when the verdict is sure (`keju.results.gate_rule`). Then the

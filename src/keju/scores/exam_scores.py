@@ -31,6 +31,7 @@ from keju.scores.usage import UnitTokens, UsageMeter
 from keju.types import (
     FILTERED,
     Answer,
+    Continuation,
     Fault,
     LimitCut,
     Prefix,
@@ -203,7 +204,13 @@ class ExamScores:
         hasher = entry[1].copy()
         hasher.update(f"{sample.id}\0{epoch}\0{seed}\0{prompt.cue}\0{prompt.tail}".encode())
         labels = sample.labels if self.sampling.decode == "labels" else ""
-        return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
+        continuations: tuple[Continuation, ...] = ()
+        if self.sampling.decode == "continuations":
+            continuations = self.exam.continuations(sample)
+            hasher.update(msgspec.json.encode(continuations))
+        return Request(
+            prompt, self.sampling, hasher.hexdigest(), labels, seed, continuations=continuations
+        )
 
     def enter(self, unit: int, record: Record, order: tuple[int, ...] = ()) -> None:
         """Enter a record that counts on the scoreboards and call the watcher.
@@ -243,6 +250,8 @@ class ExamScores:
             readings = tuple([restore_label(reading, sample, order) for reading in readings])
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
+        if self.exam.keeps_items:
+            self._keep_items(unit, reply)
         self._note_error(unit, reply.fault, readings[0])
         self._note_cut(unit, reply)
         self.thoughts_cut[unit] = bool(reply.raw)
@@ -257,6 +266,15 @@ class ExamScores:
         self._note_reporter(unit, reply.model)
         if unit not in self.errors:
             self.checks.see(unit, reply, readings[0], at)
+
+    def _keep_items(self, unit: int, reply: Reply) -> None:
+        """Keep what the metrics of the exam need of a reply, for each reader."""
+        sample, seen_reply = self.exam.samples[unit // self.epochs], self.filter_reply(reply)
+        for tally, reader in zip(self.tallies, self.readers, strict=True):
+            try:
+                tally.items[unit] = self.exam.item(seen_reply, sample, reader)
+            except Exception:  # its reading has no grade for the same reason
+                tally.items[unit] = None
 
     def _note_cut(self, unit: int, reply: Reply) -> None:
         """Store the cause that cut a reply. A later reply of the unit replaces it."""
