@@ -142,7 +142,7 @@ def _gate_stored_runs(
     """Return the gate of a stored run."""
     from keju.results.gate import gate as gated
 
-    exams, readers = settings.get("datasets"), settings.get("reader")
+    exams = settings.get("datasets")
     if exams and len(exams) > 1:
         raise UsageError("gate_one_exam", first=exams[0])
     exam = exams[0] if exams else None
@@ -152,7 +152,7 @@ def _gate_stored_runs(
         margin=margin,
         least=at_least,
         datasets=exam,
-        reader=",".join(readers) if readers else None,
+        reader=settings.get("reader"),
         gold=gold,
         protocol=settings.get("protocol"),
         dataset_args=exam_args(exam, settings.get("dataset_args")),
