@@ -1,8 +1,8 @@
 """Log-probabilities of given texts from a completions route that repeats the prompt (``echo``).
 
 Where the server has a route ``/tokenize`` (vLLM, SGLang), token ids are sent, so
-the border between context and continuation is the same as with ``hf:``. Other servers get texts, and
-the border follows from the places of their tokens in the text.
+the border between context and continuation is the same as with ``hf:``. Other servers get texts,
+and the border follows from the places of their tokens in the text.
 """
 
 from __future__ import annotations
