@@ -366,8 +366,10 @@ def test_commands_on_a_page_name_the_run_as_the_terminal_does(keju: Keju) -> Non
     }
     assert any("--full-text" in command for command in commands)
     for command in commands:
-        assert "demo/r" in shlex.split(command), command
-        assert keju(*shlex.split(command)[1:]).code == 0, command
+        words = shlex.split(command)[1:]
+        assert "demo/r" in words, command
+        if words[0] != "view":  # `keju view` serves pages until Ctrl-C
+            assert keju(*words).code == 0, command
 
 
 def test_a_run_that_is_resumed_is_named_as_at_first(keju: Keju) -> None:
