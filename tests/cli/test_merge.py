@@ -1,4 +1,4 @@
-"""``--shard`` and ``keju merge``: one run, sat in several jobs, is the run that one job sits."""
+"""``--shard`` and ``keju merge``: the parts of a run from several jobs make the run of one job."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import KejuError, Notice
-from keju.results.compare import Compared, compare_sittings
+from keju.results.compare import Compared, compare_groups
 from keju.results.schema import SCHEMA, Comparison, Metric, ResultEntry
 from keju.results.score import current_results
-from keju.results.scored_exam import ScoredExam, sittings_of_run
+from keju.results.scored_exam import ScoredExam, scored_exams_of_run
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.matrix import StoredMatrix, StoredMatrixRun
 from keju.runs.run import REPORT, Run
@@ -250,7 +250,7 @@ def _compare_models(
     names: list[str] = []
     for cell in {cell.run: cell for cell in cells if cell.done}.values():
         try:
-            scored_exams = sittings_of_run(Run(folder.parent / cell.run), data_dir=data_dir)
+            scored_exams = scored_exams_of_run(Run(folder.parent / cell.run), data_dir=data_dir)
         except KejuError as problem:
             values = {"run": cell.run, "problem": problem.notice}
             notices.append(Notice("plan_run_unread", values))
@@ -259,7 +259,7 @@ def _compare_models(
             [replace_dataclass(scored_exam, name=cell.model) for scored_exam in scored_exams]
         )
         names.append(cell.model)
-    return compare_sittings(groups, names).comparisons if len(groups) > 1 else ()
+    return compare_groups(groups, names).comparisons if len(groups) > 1 else ()
 
 
 def _with_standings(

@@ -17,7 +17,7 @@ from keju.reporting.live import arm_rows
 from keju.results.schema import from_document
 from keju.runs.run import open_run
 from keju.viewer.run_index import RunExams
-from tests.benchmarks.fresh.sitting import ARGS, SUBSETS, evaluate
+from tests.benchmarks.fresh.evaluation import ARGS, SUBSETS, evaluate
 from tests.cli.conftest import Keju, keju  # noqa: F401
 
 pytestmark = pytest.mark.slow
