@@ -43,8 +43,9 @@ def complete_counts(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
     }
 
 
-Decode = Literal["generate", "labels"]
-"""How the model answers: free text, or the most likely option label."""
+Decode = Literal["generate", "labels", "continuations"]
+"""How the model answers: free text, the most likely option label, or the log-probabilities of given
+texts."""
 
 LogprobIssue = Literal["", "nan", "positive"]
 """Log-probabilities that cannot be right: some are not numbers, or are above 0."""
@@ -298,6 +299,28 @@ class Turn(msgspec.Struct, frozen=True, eq=False, weakref=True, omit_defaults=Tr
     stored in the journal."""
 
 
+class Continuation(msgspec.Struct, frozen=True, gc=False):
+    """A text whose log-probability after a context is asked for."""
+
+    context: str
+    """The whole text before. Its trailing spaces belong to the first token of `text`; the model
+    moves them."""
+    text: str
+    rolling: bool = False
+    """Whether the whole of `text` is scored without a context, in windows of the model's length."""
+
+
+class ContinuationScore(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The log-probability of a continuation."""
+
+    logprob: float
+    """The sum over its tokens."""
+    greedy: bool = False
+    """Whether each of its tokens is the most likely one."""
+    tokens: int = 0
+    """The number of its tokens, where the model reports it."""
+
+
 class Episode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The transcript of a model that acts, from the end of the prompt on."""
 
@@ -325,6 +348,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """The turns after the prompt, where tools are used."""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
+    continuations: tuple[Continuation, ...] = ()
+    """The texts to score when ``sampling.decode`` is ``continuations``, in order."""
 
     @property
     def continues_cue(self) -> bool:
@@ -385,6 +410,14 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The problem with the log-probabilities that the endpoint returned."""
     choices: int = 1
     """The number of choices that the endpoint returned. Only the first is read."""
+    continuations: tuple[ContinuationScore, ...] | None = None
+    """The score of each continuation, in the order of the request (``decode: continuations``)."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether the reply holds log-probabilities of labels or continuations and no answer in
+        words."""
+        return self.label_logprobs is not None or self.continuations is not None
 
     @property
     def requests(self) -> int:

@@ -202,7 +202,7 @@ def test_replaying_gives_the_same_rewards(vf_eval: Command, tmp_path: Path, data
             {"answer_mode": "essay"},
             "answer_mode: input should be one of 'mcq', 'open'",
         ),
-        ("keju-ceval", {"protocol": "tutorial"}, "compares log-probabilities of labels"),
+        ("keju-ceval", {"protocol": "tutorial"}, "compares log-probabilities"),
     ],
 )
 def test_bad_settings_are_one_line(

@@ -6,13 +6,14 @@ These are the label readers of EvalScope and Inspect, and simple readers without
 from __future__ import annotations
 
 import copy
+import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.segments import last_line
-from keju.types import Answer, Sample
+from keju.types import Answer, ContinuationScore, Sample
 
 RAW = "@raw"
 """The end of the name of a reader that also reads think blocks."""
@@ -45,6 +46,13 @@ class Reader(ABC):
     def read(self, text: str, sample: Sample) -> Answer:
         """Return the answer of `text`. Its think blocks are already removed unless `raw` is set."""
 
+    def choose(self, scores: Sequence[ContinuationScore], sample: Sample) -> Answer:
+        """Return the label of the option with the highest log-probability; in a tie the first.
+
+        The reply then holds the log-probability of each option and no text.
+        """
+        return choose_highest([score.logprob for score in scores], sample)
+
     def with_thinking(self) -> Reader:
         """Return this reader for unchanged replies with their think blocks: ``l1@raw``."""
         reader = copy.copy(self)
@@ -68,6 +76,15 @@ class Reader(ABC):
         None means that the answer cannot be graded.
         """
         return float(self.matches(value, sample))
+
+
+def choose_highest(values: Sequence[float], sample: Sample) -> Answer:
+    """Return the label of the option with the highest value; in a tie the first, flagged."""
+    if len(values) != len(sample.choices) or not values or any(map(math.isnan, values)):
+        return Answer(reason="no_logprobs")
+    best = max(values)
+    label = sample.labels[values.index(best)]
+    return Answer(label, "labels", reason="tie" if values.count(best) > 1 else "")
 
 
 class WholeReplyReader(Reader):

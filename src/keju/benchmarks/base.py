@@ -37,7 +37,7 @@ from keju.benchmarks.grading import GRADED, LOST, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import DataError, Notice
 from keju.stats.estimate import Estimate, QuestionRepeats, mean_of_items
-from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
+from keju.types import Continuation, Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.kit import Questions, Setup, ShotDraw
@@ -88,8 +88,8 @@ class Protocol:
     stop: tuple[str, ...] = ()
     """Used in completion form only: chat replies are cut on our side."""
     label: str = ""
-    """The text before a label whose log-probability is compared, as published: a space if the label
-    is ``" A"``, nothing if it is ``"A"``."""
+    """The text before a label or an option whose log-probability is compared, as published: a space
+    if the label is ``" A"``, nothing if it is ``"A"``."""
     wording: Wording | None = None
     """The templates of the prompts; None if the exam writes its prompts itself."""
     shots: int = 0
@@ -314,6 +314,12 @@ class Exam:
         """Return the prompt of one question; the `Prefix` object is shared inside a subset."""
         assert self.prompts is not None  # or a subclass renders
         return self.prompts.render(sample)
+
+    def continuations(self, sample: Sample) -> tuple[Continuation, ...]:
+        """Return the texts to score after the prompt where ``decode`` is ``continuations``; by
+        default the options."""
+        context, lead = self.render(sample).text, self.protocol.label
+        return tuple([Continuation(context, lead + choice) for choice in sample.choices])
 
     @property
     def other_headline(self) -> str:

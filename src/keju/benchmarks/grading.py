@@ -80,14 +80,17 @@ def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
         return Reading(reader.name, answer, Score(0.0, "refused"))
     if reply.cut_by in LIMIT_CUTS:
         return Reading(reader.name, Answer(reason=LIMIT_OF + reply.cut_by), Score(0.0, "truncated"))
-    cut = reply.finish == CUT and reply.label_logprobs is None
+    cut = reply.finish == CUT and not reply.compared
     if cut and not _is_whole(answer, reply.text, sample, reader):
         return _read_cut_off(answer, sample, reader)
     return Reading(reader.name, answer, _score(answer, sample, reader))
 
 
 def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
-    """Read the answer from the label log-probabilities if there are any, else from the text."""
+    """Read the answer from the log-probabilities of labels or continuations if there are any, else
+    from the text."""
+    if reply.continuations is not None:
+        return reader.choose(reply.continuations, sample)
     if reply.label_logprobs is not None:
         return choose_label(reply.label_logprobs, sample.labels)
     if reader.raw and reply.raw:

@@ -61,7 +61,7 @@ def _check_logprobs(trial: PreflightCall) -> Iterator[Notice]:
 def _check_text_field(trial: PreflightCall) -> Iterator[Notice]:
     """Yield a notice if a reply that was not cut off is only in the field for reasoning."""
     reply = trial.reply
-    is_empty = reply.label_logprobs is None and not reply.text.strip() and reply.finish != CUT
+    is_empty = not reply.compared and not reply.text.strip() and reply.finish != CUT
     if is_empty and reply.reasoning and not reply.raw and not reply.refused:
         yield Notice("replies_in_reasoning_at_start")
 

@@ -301,7 +301,7 @@ def submit(job: ExamScores, unit: int, record: Record, strategy: str) -> Candida
         wants_judge(reading.score, strategy, open_answers=is_open) for reading in readings
     )
     reply = record.reply
-    if not any(judged) or reply.error is not None or reply.label_logprobs is not None:
+    if not any(judged) or reply.error is not None or reply.compared:
         return None
     if reply.cut_by in LIMIT_CUTS:  # a reply over a limit scores 0, with any text
         return None

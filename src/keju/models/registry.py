@@ -89,6 +89,8 @@ class ModelKind:
     names_itself: bool = False
     """Whether results use the name that the model gives itself instead of the requested name."""
     extra: OptionalExtra | None = None
+    continuations: bool = False
+    """Whether it gives log-probabilities of given texts (``decode: continuations``)."""
 
     @property
     def spelling(self) -> str:
@@ -125,6 +127,7 @@ KINDS = (
         about="guesses, without any model, often in a form that is no answer, so that it scores "
         "below chance: for trying things out",
         factory="keju.models.scripted:make",
+        continuations=True,
     ),
     ModelKind(
         name="replay",
@@ -133,6 +136,7 @@ KINDS = (
         factory="keju.runs.replay:make",
         fit="keju.runs.replay:fit",
         names_itself=True,
+        continuations=True,
     ),
     ModelKind(
         name=EMBEDDED,
@@ -305,6 +309,8 @@ def fit_sampling(config: TaskConfig, requested: Sampling) -> tuple[Sampling, tup
     model does not support it. Raises ConfigError for settings that the model refuses.
     """
     kind = kind_of(config.model)
+    if requested.decode == "continuations" and not kind.continuations:
+        raise ConfigError("continuations_unsupported", model=config.model.strip())
     if kind.fit:
         return cast(
             tuple[Sampling, tuple[Notice, ...]], _load_function(kind.fit)(config, requested)

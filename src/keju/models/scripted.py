@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from keju.config import TaskConfig
 from keju.models.base import Model
 from keju.models.tokens import schema_tokens, text_tokens
-from keju.types import Reply, Request, Tool, Usage
+from keju.types import ContinuationScore, Reply, Request, Tool, Usage
 
 Script = Callable[[Request], "Reply | str"]
 
@@ -40,8 +40,8 @@ class ScriptedModel(Model):
 
     If it is offered tools and the question holds a calculation, it calls one tool once per episode
     and answers with the number that comes back. So you can try a set-up with tools without a model.
-    With `script` it answers with the script's text or `Reply`. Labels without scripted
-    log-probabilities get pseudo-random ones.
+    With `script` it answers with the script's text or `Reply`. Labels and
+    continuations without scripted log-probabilities get pseudo-random ones.
     """
 
     acts = True
@@ -66,6 +66,10 @@ class ScriptedModel(Model):
         guess = FINAL_LINES[int(_draw(request, "line" + self._salt) * len(FINAL_LINES))]
         text = (_tool_answer(request) or guess) if answer is None else answer
         usage = Usage(_request_tokens(request), text_tokens(text))
+        if request.continuations:
+            scores = tuple(_draw_scores(request, self._salt))
+            usage = Usage(_request_tokens(request), 0)
+            return Reply(finish="stop", usage=usage, model=self.name, continuations=scores)
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
         # Log-probabilities over the labels that sum to 1 and only depend on hash and seed.
@@ -134,6 +138,15 @@ def _draw(request: Request, salt: str) -> float:
     """Return a number in [0, 1) that only depends on the request and `salt`."""
     digest = hashlib.sha256(f"{request.hash}\0{salt}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def _draw_scores(request: Request, salt: str) -> Iterator[ContinuationScore]:
+    """Return pseudo-random scores: a nat or two for each token; one in eight is greedy."""
+    for number, part in enumerate(request.continuations):
+        tokens = max(1, text_tokens(part.text))
+        surprise = 1 + _draw(request, f"{number}\0{part.text}{salt}")
+        greedy = _draw(request, f"greedy{number}{salt}") < 1 / 8
+        yield ContinuationScore(-surprise * tokens, greedy, tokens)
 
 
 def _request_tokens(request: Request) -> int:

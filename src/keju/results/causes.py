@@ -351,7 +351,7 @@ def _thinking_never_ended(case: AuditedReply) -> bool:
 
 
 def _is_empty(case: AuditedReply) -> bool:
-    return not case.text.strip() and case.reply.label_logprobs is None and case.reply.fault is None
+    return not case.text.strip() and not case.reply.compared and case.reply.fault is None
 
 
 def _is_cut_off(case: AuditedReply) -> bool:

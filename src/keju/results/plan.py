@@ -530,7 +530,7 @@ def _guess_usage(exam: Exam, price: Price | None) -> CostPerReply:
     tokens = _average_prompt_bytes(exam) / BYTES_PER_TOKEN
     prompt_tokens = ForecastRange(tokens, tokens / UNSURE, tokens * UNSURE)
     reply = ForecastRange(REPLY, REPLY_LEAST, REPLY_MOST)
-    if exam.protocol.decode == "labels":
+    if exam.protocol.decode != "generate":
         reply = ForecastRange(1.0, 1.0, 1.0)
     elif (max_tokens := exam.protocol.max_tokens) is not None:
         reply = ForecastRange(

@@ -31,6 +31,7 @@ from keju.scores.usage import UnitTokens, UsageMeter
 from keju.types import (
     FILTERED,
     Answer,
+    Continuation,
     Fault,
     LimitCut,
     Prefix,
@@ -203,7 +204,13 @@ class ExamScores:
         hasher = entry[1].copy()
         hasher.update(f"{sample.id}\0{epoch}\0{seed}\0{prompt.cue}\0{prompt.tail}".encode())
         labels = sample.labels if self.sampling.decode == "labels" else ""
-        return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
+        continuations: tuple[Continuation, ...] = ()
+        if self.sampling.decode == "continuations":
+            continuations = self.exam.continuations(sample)
+            hasher.update(msgspec.json.encode(continuations))
+        return Request(
+            prompt, self.sampling, hasher.hexdigest(), labels, seed, continuations=continuations
+        )
 
     def enter(self, unit: int, record: Record, order: tuple[int, ...] = ()) -> None:
         """Enter a record that counts on the scoreboards and call the watcher.

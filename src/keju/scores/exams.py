@@ -100,8 +100,8 @@ def _refuse_exam(config: TaskConfig, exam: Exam, args: DatasetArgs, sampling: Sa
         raise ConfigError("no_question_selected", name=exam.benchmark)
     if (units := len(exam.samples) * repeats_of(config, exam)) > MAX_UNITS:
         raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MAX_UNITS)
-    # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
-    for name in SAMPLED if sampling.decode == "labels" else ():
+    # Where log-probabilities are compared, settings of sampling would do nothing.
+    for name in SAMPLED if sampling.decode != "generate" else ():
         if getattr(merge_generation(config, args.generation_config), name) not in (None, 0):
             raise ConfigError("sampling_of_labels", setting=name, name=exam.benchmark)
     if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:

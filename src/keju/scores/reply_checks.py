@@ -211,8 +211,8 @@ class LabelLogprobsCheck(ReplyCheck):
 
     @classmethod
     def applies(cls, job: ExamScores, /) -> bool:
-        """Whether labels are compared."""
-        return job.sampling.decode == "labels"
+        """Whether log-probabilities are compared."""
+        return job.sampling.decode != "generate"
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
         """Count the faults of a reply's log-probabilities."""
@@ -247,7 +247,7 @@ class EqualRepeatsCheck(ReplyCheck):
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
         """Compare a reply with the first one to the same question."""
-        if reply.label_logprobs is not None or not reply.text:
+        if reply.compared or not reply.text:
             return
         sample_index, text = unit // self.job.epochs, reply.text
         checksum = crc32(text.encode("utf-8", "replace")) or 1

@@ -67,7 +67,7 @@ def test_an_exam_is_loaded_once() -> None:
 @pytest.mark.parametrize(
     ("benchmark", "settings", "line"),
     [
-        ("ceval", {"protocol": "tutorial"}, "compares log-probabilities of labels"),
+        ("ceval", {"protocol": "tutorial"}, "compares log-probabilities"),
         ("ceval", {"split": "test"}, "published without answers"),
         ("mmlu_pro", {"protocol": "official"}, "environments only chat"),
         ("bbh", {"protocl": "paper"}, "unknown key 'protocl'"),

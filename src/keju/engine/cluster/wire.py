@@ -20,7 +20,17 @@ from keju.errors import (
     UsageError,
 )
 from keju.progress.display import Pause
-from keju.types import Fault, Message, Notice, Prefix, Prompt, Reply, Request, Sampling
+from keju.types import (
+    Continuation,
+    Fault,
+    Message,
+    Notice,
+    Prefix,
+    Prompt,
+    Reply,
+    Request,
+    Sampling,
+)
 
 LARGEST = 90_000
 """The most bytes of a message, as far as they can be foreseen."""
@@ -98,11 +108,30 @@ class BlockQuestion(msgspec.Struct, array_like=True):
     seed: int | None = None
     attempts: int = 0
     """The most attempts, where a budget pays for fewer than usual; 0 for the usual number."""
+    contexts: tuple[str, ...] = ()
+    """The different contexts of `continuations`; empty for the prompt's text."""
+    continuations: tuple[tuple[int, str, bool], ...] = ()
+    """Each continuation: the index of its context, its text, and whether it is rolling."""
 
     @property
     def size(self) -> int:
         """Its approximate size in bytes."""
-        return 60 + 2 * len(self.tail) + len(self.cue)
+        scored = sum(len(text) for _, text, _ in self.continuations) + sum(map(len, self.contexts))
+        return 60 + 2 * (len(self.tail) + scored) + len(self.cue)
+
+    def request(self, prefix: Prefix, sampling: Sampling) -> Request:
+        """Return the request as the driver made it."""
+        prompt = Prompt(prefix, self.tail, self.cue)
+        contexts = self.contexts or (prompt.text,)
+        continuations = tuple(
+            [
+                Continuation(contexts[index], text, rolls)
+                for index, text, rolls in self.continuations
+            ]
+        )
+        return Request(
+            prompt, sampling, self.hash, self.labels, self.seed, continuations=continuations
+        )
 
 
 class RequestBlock(msgspec.Struct, array_like=True):
@@ -118,16 +147,25 @@ class RequestBlock(msgspec.Struct, array_like=True):
 
     def requests(self, prefix: Prefix, sampling: Sampling) -> list[Request]:
         """Return the requests as the driver made them."""
-        return [
-            Request(Prompt(prefix, q.tail, q.cue), sampling, q.hash, q.labels, q.seed)
-            for q in self.questions
-        ]
+        return [question.request(prefix, sampling) for question in self.questions]
 
 
 def make_question(key: int, request: Request) -> BlockQuestion:
     """Return a request in the form that is sent."""
     prompt = request.prompt
-    return BlockQuestion(key, request.hash, prompt.tail, prompt.cue, request.labels, request.seed)
+    question = BlockQuestion(
+        key, request.hash, prompt.tail, prompt.cue, request.labels, request.seed
+    )
+    if request.continuations:
+        numbers: dict[str, int] = {}
+        question.continuations = tuple(
+            [
+                (numbers.setdefault(part.context, len(numbers)), part.text, part.rolling)
+                for part in request.continuations
+            ]
+        )
+        question.contexts = () if list(numbers) == [prompt.text] else tuple(numbers)
+    return question
 
 
 class BlockAnswer(msgspec.Struct, array_like=True):

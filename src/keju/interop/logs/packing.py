@@ -88,7 +88,7 @@ class PackedAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
         reply = document["reply"]
         packed = cls(record=document, prompt=prompt, verdicts=list(verdicts))
         episode = reply.get("episode")
-        if episode or record.reply.label_logprobs is not None:
+        if episode or record.reply.compared:
             packed.text = record.reply.text
         if episode or not has_messages:
             packed.reasoning = record.reply.reasoning

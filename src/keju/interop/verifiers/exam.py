@@ -205,7 +205,7 @@ def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
 def _check_job(job: ExamScores) -> None:
     """Refuse exams that an environment cannot run: it grades the last text of a chat."""
     values = {"name": job.exam.benchmark, "protocol": job.exam.protocol.name}
-    if job.sampling.decode == "labels":
+    if job.sampling.decode != "generate":
         raise ConfigError("environment_labels", **values)
     if job.sampling.form == "completion":
         raise ConfigError("environment_completion", **values)
