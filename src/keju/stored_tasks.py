@@ -84,7 +84,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         for reply, readings in reread_replies(iter_stored_replies(run, requests), jobs):
             reply.enter(readings)
         for job in jobs:
-            job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
+            job.stopping = (file.manifest.stopped or {}).get(job.title)
         notices = damage_notices(run.damaged, count_missing(jobs))
         for notice in notices:
             display.note(notice.message)

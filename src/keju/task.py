@@ -60,7 +60,7 @@ from keju.scores.exams import collect_hints, describe_exams
 from keju.scores.stored_replies import ExamRequests
 
 if TYPE_CHECKING:
-    from keju.engine.queue import StoppingRule
+    from keju.engine.queue import ArmsRule, StoppingRule
     from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
@@ -292,7 +292,7 @@ class _Session:
         """Write the grades, the manifest, the results and the report."""
         task = self.task
         self.journal.check()
-        stopped = {job.exam.benchmark: job.stopping for job in task.jobs if job.stopping}
+        stopped = {job.title: job.stopping for job in task.jobs if job.stopping}
         self.manifest.manifest.stopped = stopped or msgspec.UNSET
         write_grades(self.folder, task.stage.grades if task.stage is not None else ())
         self.manifest.finish(complete=stop is None)
@@ -440,10 +440,17 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
-) -> StoppingRule | None:
-    """Return the stopping rule of the task, or None."""
-    if not config.stops_early:
+) -> StoppingRule | ArmsRule | None:
+    """Return the stopping rule of the task, or None.
+
+    Arms that a judge grades are asked everything, because the judge grades at the end.
+    """
+    if not config.stops_early or (config.sweep is not None and stage is not None):
         return None
+    if config.sweep is not None and config.until_ci is None and config.until_decided is None:
+        from keju.results.sweep_rule import SweepRule
+
+        return SweepRule(config.sweep, config.seed)
     from keju.results.stopping_rule import make_rule
 
     return make_rule(config, jobs, manifest, stage)

@@ -322,8 +322,8 @@ echo 4711
 def test_the_array_of_jobs_in_the_documentation_works(
     evaluate: Evaluate, keju: Keju, tmp_path: Path
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
-    script, submit, _ = re.findall(r"```bash\n(.*?)```", page.partition("### Slurm")[2], re.DOTALL)
+    page = (Path(__file__).parents[2] / "docs" / "many-models.md").read_text()
+    script, submit, _ = re.findall(r"```bash\n(.*?)```", page.partition("#### Slurm")[2], re.DOTALL)
     task = {"model": "m", "api_url": evaluate.endpoint.url, "datasets": ["demo"]}
     Path("task.yaml").write_text(json.dumps(task))
     Path("part.sbatch").write_text(script)

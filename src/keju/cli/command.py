@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
@@ -122,10 +123,18 @@ def _print(output: CommandOutput, as_json: bool) -> int:
     if as_json:
         print_json(output.document)
     else:
-        output.show()
+        _show(output)
     if output.problem and (as_json or not (output.is_problem_shown and is_same_stream())):
         complain(output.problem, output.exit_code)
     return output.exit_code
+
+
+def _show(output: CommandOutput) -> None:
+    """Print the output for people. Percentages on a terminal have one decimal."""
+    from keju.reporting.format import decimals_for
+
+    with decimals_for(sys.stdout):
+        output.show()
 
 
 def _absent_folders(command: Command, values: Mapping[str, Any]) -> list[Path]:
@@ -361,7 +370,7 @@ def with_resume_command(
     if not finished.resume_command:
         return finished
     words = ["keju", *command.split()]
-    resumed_values = {"run_id": finished.folder.name, "replace": None}
+    resumed_values = {"run_id": finished.folder.name, "run_name": None, "replace": None}
     option_values = {
         **option_values,
         **resumed_values,

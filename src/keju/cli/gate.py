@@ -47,7 +47,6 @@ def gate(
     """
     from keju.files import whole_file
     from keju.reporting import gate as report
-    from keju.reporting.format import decimals_for
     from keju.reporting.gate_summary import render_gate_summary
     from keju.results.gate import gate as gated
 
@@ -72,8 +71,7 @@ def gate(
 
     def show() -> None:
         if not is_brief(verbose):
-            with decimals_for(sys.stdout):
-                report.render_gate(result)
+            report.render_gate(result)
         if sys.stdout.isatty():
             render_gate_summary(result)
 

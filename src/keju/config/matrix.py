@@ -66,10 +66,13 @@ CHOICES: Final = ("limit", "total", "ids")
 SECRETS: Final = ("api_key", "headers")
 """Settings that are sent only to the matrix's own address."""
 REFUSED: Final = (
-    "model", "run_id", "replace", "failed_of", "until_decided", "use_cache", *PLACES, *SECRETS,
+    "model", "run_id", "replace", "failed_of", "until_decided", "use_cache", "sweep", *PLACES,
+    *SECRETS,
 )  # fmt: skip
 """Settings that a command line cannot give to all runs of a matrix."""
-NOWHERE: Final = ("model", "run_id", "replace", "failed_of", "until_decided", "ids", "use_cache")
+NOWHERE: Final = (
+    "model", "run_id", "replace", "failed_of", "until_decided", "ids", "use_cache", "sweep",
+)  # fmt: skip
 """Settings that a matrix accepts only in its entries."""
 LONGEST_LABEL: Final = 40
 NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_LABEL - 1}}}")

@@ -23,6 +23,7 @@ from keju.engine.loop import Engine, Line
 from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
 from keju.engine.pool import EndpointPool, make_stored_endpoint
 from keju.engine.queue import (
+    ArmsRule,
     Expected,
     StoppingRule,
     UnitQueue,
@@ -59,7 +60,7 @@ def run_session(
     recalled: ReusedUnits,
     display: Display | None,
     earlier_spending: UsageMeter | None = None,
-    rule: StoppingRule | None = None,
+    rule: StoppingRule | ArmsRule | None = None,
 ) -> KejuError | None:
     """Ask all questions that are still to be asked. Return the reason that stopped it early, if
     there is one.

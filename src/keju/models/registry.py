@@ -158,6 +158,7 @@ KINDS = (
         argument="NAME",
         about="a transformers checkpoint, by hub name or folder",
         factory="keju.models.hf:make",
+        continuations=True,
         takes_args=True,
         extra=HF,
     ),

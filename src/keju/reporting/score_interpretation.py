@@ -19,7 +19,8 @@ def compare_with_chance(entry: ResultEntry, labels: Labels) -> Standing | None:
     Returns None if this is unknown or if guessing scores zero.
     """
     metric, chance = display_metrics(entry, labels)[0].metric, _chance(entry)
-    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD or not chance:
+    is_share = metric.ci95 is not None and entry.gold != NO_GOLD and not metric.unit
+    if metric.value is None or metric.ci95 is None or not is_share or not chance:
         return None
     ends = [*metric.ci95, *(metric.bounds or ())]
     return "above" if min(ends) > chance else "below" if max(ends) < chance else "like"

@@ -198,20 +198,29 @@ def match_exams(
 
 
 def compare_arms(
-    jobs: Sequence[ExamScores], price: Price | None = None, run: str = ""
+    jobs: Sequence[ExamScores],
+    price: Price | None = None,
+    run: str = "",
+    *,
+    with_first_only: bool = False,
 ) -> list[Comparison]:
     """Compare every pair of arms of each exam under the headline's reader.
 
-    The earlier arm is the base. `run` is the name of the run in suggested commands.
+    The earlier arm is the base. `run` is the name of the run in suggested commands. With
+    `with_first_only`, each arm is compared only with the first.
     """
     arms = [ScoredExam(name="", model="", job=job, price=price, command=run) for job in jobs]
-    return _compare_within_run(arms, detailed=False)
+    return _compare_within_run(arms, detailed=False, with_first_only=with_first_only)
 
 
 def _compare_within_run(
-    scored_exams: Sequence[ScoredExam], *, detailed: bool = True, texts: int = 0
+    scored_exams: Sequence[ScoredExam],
+    *,
+    detailed: bool = True,
+    texts: int = 0,
+    with_first_only: bool = False,
 ) -> list[Comparison]:
-    """Compare every pair of arms of each exam of one run.
+    """Compare every pair of arms of each exam of one run, or each arm with the first one.
 
     Arms that an exam's settings create have different questions, so they are not compared.
     """
@@ -230,6 +239,7 @@ def _compare_within_run(
                 unlike=(),
             )
             for base, arm in combinations(arms, 2)
+            if base is arms[0] or not with_first_only
         ]
         comparisons += _adjust_for_pairs(exam_comparisons)
     return comparisons

@@ -439,7 +439,7 @@ def read_run(
         config = config.model_copy(update={"reader": [reader], "dataset_args": dataset_args})
         jobs = make_scores(config, detailed=True)
     for job in jobs:
-        job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
+        job.stopping = (run.manifest.stopped or {}).get(job.title)
     stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
     requests, changed = ExamRequests(jobs), find_changed_files(run.manifest, facts)

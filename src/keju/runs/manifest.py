@@ -162,7 +162,7 @@ class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     The questions are in a random order that has every subset in proportion at every look.
     """
 
-    rule: Literal["until_ci", "until_decided"]
+    rule: Literal["until_ci", "until_decided", "sweep"]
     met: bool
     """Whether its condition was met. Otherwise all questions were asked."""
     asked: int
@@ -207,6 +207,8 @@ class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             values |= {"metric": self.metric, "goal": 100 * (self.goal or 0.0)}
             return Notice("until_ci_met" if self.met else "until_ci_missed", values)
         values |= {"baseline": self.baseline, "points": 100 * value, "p": self.p or 0.0}
+        if self.rule == "sweep":
+            return Notice("sweep_ended" if self.baseline else "sweep_baseline_ended", values)
         if not self.met:
             return Notice("until_undecided", values)
         return Notice("until_better" if value > 0 else "until_worse", values)

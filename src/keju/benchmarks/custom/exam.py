@@ -69,6 +69,8 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, single_file)
+    if not exam_file and data.has_chinese_columns(files, tables.questions, exam):
+        exam = exam.model_copy(update={"language": "zh"})
     kind = exam.kind or ("free" if exam.grader else _guess_kind(files, tables, exam))
     try:
         reader, readers = make_readers(exam, kind)
