@@ -10,6 +10,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.base import DataSource, Exam, Mean, Protocol, Reference, Subset
 from keju.engine.job import Job
+from keju.results.gate_rows import NO_WORSE, GateRow
 from keju.results.schema import SCHEMA, ResultEntry, Results, Timing, UsageTotals, to_document
 from keju.results.scored_exam import ScoredExam
 from keju.results.summarise import summarise
@@ -149,3 +150,13 @@ def make_scored(outcomes: str, name: str = "r1", **settings: Any) -> ScoredExam:
     facts = {key: settings.pop(key) for key in ("conditions", "circumstances") if key in settings}
     job = make_job(outcomes, **settings)
     return ScoredExam(name=name, model=f"model-{name}", job=job, command=name, **facts)
+
+
+def make_row(**changes: Any) -> GateRow:
+    """An undecided gate of 100 questions; `changes` are its other fields."""
+    values: dict[str, Any] = {
+        "exam": "demo", "gate": NO_WORSE, "verdict": "inconclusive", "n": 100, "left_out": 0,
+        "score": 0.8, "value": -0.01, "limit": -0.02, "low": -0.05, "high": 0.03, "p": 0.2,
+        "p_fail": 0.6, "whole": 400,
+    }  # fmt: skip
+    return GateRow(**values | changes)
