@@ -28,7 +28,7 @@ def codes(reply: Reply, *, size: int = 40, declared: tuple[str, ...] = ()) -> li
     ],
 )
 def test_a_fault_of_the_first_reply_is_reported(fields: dict[str, Any], code: str) -> None:
-    sound = {"text": "ok", "model": "small-7b", "usage": Usage(10, 1)}
+    sound: dict[str, Any] = {"text": "ok", "model": "small-7b", "usage": Usage(10, 1)}
     assert codes(Reply(**sound)) == []
     assert codes(Reply(**sound | fields)) == [code]
 

@@ -43,7 +43,8 @@ def test_an_accuracy_that_falls_has_a_slope_and_a_halfway_point() -> None:
 
 def test_equal_accuracies_show_no_trend() -> None:
     (curve,) = curves_of([make_entry(1.0, 80), make_entry(2.0, 80)])
-    assert (curve.verdict, curve.slope) == ("flat", pytest.approx(0.0))
+    assert curve.verdict == "flat"
+    assert curve.slope == pytest.approx(0.0)
     assert curve.half is not None
     assert curve.half.reached == "beyond"
 

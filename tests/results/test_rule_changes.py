@@ -6,6 +6,7 @@ import pytest
 
 from keju.benchmarks.base import RuleChange
 from keju.results.rule_changes import make_rule_table
+from keju.scores.tally import AnswerTable
 from keju.types import Answer, Reading, Reply, Score
 from tests.results.fake_exam import FakeExam, make_job, make_scored
 
@@ -33,11 +34,10 @@ def test_another_run_adds_questions_that_any_attempt_answers(
 def test_a_change_only_adds_answers_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
     accept_all(monkeypatch, RuleChange("lenient", "", lambda value, _: value == "B"))
     job = make_job("1..")
-    job.tallies[0].answers = job.tallies[0].answers or ["A", None, None]
+    job.tallies[0].answers = AnswerTable(3)
     for unit, value in ((1, "B"), (2, "C")):
         reading = Reading("robust", Answer(value), Score(0.0, "incorrect"))
         job.enter_readings(unit, Reply(value), (), (reading,))
-        job.tallies[0].answers[unit] = value
     table = make_rule_table(job, [])
     assert table is not None
     rules, lenient = table.rows
