@@ -80,7 +80,7 @@ class Shortened(NamedTuple):
 
 @cache
 def recorded_scores(model: str) -> dict[str, float]:
-    """What a model scored on each question, as the published reader reads its replies."""
+    """Return the scores of a model by question, as the published reader reads its replies."""
     path = DATA / "recorded" / "gsm8k" / f"zeroeval-{MODELS[model]}_predictions.jsonl.gz"
     (scored_exam,) = scored_exams_of(
         path, datasets="gsm8k", protocol="zeroeval", data_dir=str(DATA)

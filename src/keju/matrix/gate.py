@@ -205,12 +205,14 @@ def _is_consequence(error: KejuError) -> bool:
 class GateSession(MatrixSession):
     """The two runs of a gate, which begin at once and wait for each other."""
 
-    def __init__(self, plan: MatrixConfig, board: Board, meeting: Meeting, *, report: bool) -> None:
+    def __init__(
+        self, config: MatrixConfig, board: Board, meeting: Meeting, *, report: bool
+    ) -> None:
         """Create a session. The time of earlier sessions counts as well."""
         self._meeting = meeting
-        folders = [Path(pair.config.work_dir, pair.run) for pair in plan.pairs]
+        folders = [Path(pair.config.work_dir, pair.run) for pair in config.pairs]
         spans = [_sum_seconds(_read_manifest(folder)) for folder in folders]
-        super().__init__(plan, board, report=report, seconds=max(spans))
+        super().__init__(config, board, report=report, seconds=max(spans))
 
     @property
     def _title(self) -> str:
