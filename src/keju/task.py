@@ -20,6 +20,7 @@ from keju.config.load import load, merge
 from keju.engine.channel import ChannelLimits
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import KEPT_FAULTS, ReusedUnits, copy_cached, recall
+from keju.engine.run_sharing import SHARE
 from keju.engine.session import run_session
 from keju.errors import (
     ConfigError,
@@ -449,6 +450,10 @@ def _make_stopping_rule(
 
     Arms that a judge grades are asked everything, because the judge grades at the end.
     """
+    share = SHARE.get()
+    if share is not None and share.make_rule is not None:
+        rule: StoppingRule | None = share.make_rule(jobs, manifest, stage)
+        return rule
     if not config.stops_early or (config.sweep is not None and stage is not None):
         return None
     if config.sweep is not None and config.until_ci is None and config.until_decided is None:

@@ -148,9 +148,15 @@ def _normalise_tail(tail: str, sample: Sample) -> str:
     tail = _ASIDE.sub("", _text_after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normalise_chinese` set remarks apart
-    if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
+    if any(map(tail.__contains__, _ORDERED)):
         tail = _ORDINAL.sub(lambda match: _replace_ordinal(match, sample), tail)
     return tail
+
+
+_ORDERED = ("option", "choice", "alternative", " one", " sentence", " statement", "项")
+"""The nouns of options that have a place: ``the second option``."""
+# `Which statement is sarcastic?`: a question whose options are statements.
+_ASKS_WHICH = lazy_pattern(r"\b[Ww]hich (?:sentence|statement|one|of the)\b")
 
 
 def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
@@ -159,7 +165,9 @@ def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: 
     A discussion that was cut off must cover all options.
     """
     verdicts = collect_verdicts(parts, sample)
-    if not ended and len(verdicts.right_labels | verdicts.wrong_labels) < len(sample.labels):
+    judged_labels = verdicts.right_labels | verdicts.wrong_labels
+    covered_labels = verdicts.discussed_labels if sample.asks_for_wrong else judged_labels
+    if not ended and len(covered_labels) < len(sample.labels):
         return Conclusion()
     value = find_right_option(verdicts, sample)
     if value is None or any(_leaves_open(part, sample) for part in parts[-_FARTHEST:]):
@@ -595,7 +603,8 @@ def _replace_ordinal(match: re.Match[str], sample: Sample) -> str:
     else:
         number = match[1] or match[2]
         place = _PLACES.index(number) if number in _PLACES else len(sample.labels) - 1
-    if place >= len(sample.labels):
+    is_statement = match[1] and match[0].endswith(("sentence", "statement", "one"))
+    if place >= len(sample.labels) or (is_statement and not _ASKS_WHICH.search(sample.text)):
         return match[0]
     noun = "option " if match[0].isascii() else "选项"
     return f"{noun}{sample.labels[place]}"

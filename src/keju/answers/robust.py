@@ -28,6 +28,7 @@ from keju.answers.boundaries import (
     find_leading_answer,
     find_sentence_answer,
     is_one_long_line,
+    remove_courtesy,
     remove_cues,
     remove_cut_letter,
     remove_display,
@@ -179,6 +180,7 @@ class RobustReader(Reader):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
             text = normalise_chinese(text)
+        text = remove_courtesy(text)
         if text[-1:] in _DISPLAY_ENDS:
             text = remove_display(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):

@@ -420,11 +420,30 @@ GROWTH = 10
 """Later blocks are a tenth of the questions asked before, so that evaluations stay few."""
 
 
+class Pause(NamedTuple):
+    """A wait between two blocks of questions: another run has to get as far as this one."""
+
+    is_over: Callable[[], bool]
+    """Raises a KejuError if it will never be over."""
+
+
+LOOK_AGAIN = 0.02
+"""Seconds after which a paused run looks whether the pause is over."""
+
+
 class StoppingRule(Protocol):
     """A rule that decides when enough questions were asked."""
 
     def usable_samples(self, job: Job) -> Sequence[int]:
         """Return the samples that the rule can use."""
+
+    def looks(self, job: Job, ends: list[int]) -> list[int]:
+        """Return after how many samples the rule looks. `ends` are the usual ends of the blocks."""
+        return ends
+
+    def pauses(self, job: Job, seen_samples: Sequence[int]) -> Iterable[Pause]:
+        """Yield what to wait for before the samples seen so far can be evaluated."""
+        return ()
 
     def evaluate(
         self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
@@ -448,11 +467,11 @@ def blocks(
     done_masks: Sequence[bytearray],
     rule: StoppingRule | ArmsRule,
     seed: int,
-) -> Iterator[list[bytearray]]:
+) -> Iterator[list[bytearray] | Pause]:
     """Yield the masks of each block that lacks records: 1 for every unit not to be asked now.
 
-    Take the next block when all units of this one have been asked. If the rule ends a job, or
-    nothing remains to ask, this function sets `Job.stopping`.
+    Take the next block when all units of this one have been asked, or the pause is over. If the
+    rule ends a job, or nothing remains to ask, this function sets `Job.stopping`.
     """
     if isinstance(rule, ArmsRule):
         yield from _blocks_of_arms(jobs, done_masks, rule, seed)
@@ -460,11 +479,12 @@ def blocks(
     for place, job in enumerate(jobs):
         order, ends = draw_random_order(job.exam, rule.usable_samples(job), seed)
         start = 0
-        for looks, end in enumerate(ends, 1):
+        for looks, end in enumerate(rule.looks(job, ends), 1):
             masks = [bytearray([1]) * masked_job.units for masked_job in jobs]
             _open_units(masks[place], done_masks[place], order[start:end], job.epochs)
             if masks[place].count(0):
                 yield masks
+            yield from rule.pauses(job, order[:end])
             stopping = rule.evaluate(job, order[:end], len(order), looks)
             if stopping.met or end == len(order):
                 job.stopping = stopping

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.config import Budget
 from keju.engine.limits import ConcurrencyLimit, RateLimits, SpentAmounts
@@ -292,6 +292,9 @@ class RunSharing(NamedTuple):
     rates: RateLimits
     """The rates of the model over all its runs."""
     shared_budget: SharedBudget | None = None
+    make_rule: Callable[..., Any] | None = None
+    """Makes the rule that stops all runs together; its arguments are those of
+    `keju.results.stopping_rule.make_rule`, without the configuration."""
 
     def admission(self, address: str, model: str, slots: int) -> SlotClaim | None:
         """Return the access to an endpoint, or None where no other run of the plan uses it."""

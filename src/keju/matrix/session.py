@@ -161,7 +161,7 @@ class MatrixSession:
         """
         self.plan, self._board, self._report = plan, board, report
         self.works = [
-            MatrixRun(pair, rank, queue_of(pair.config)) for rank, pair in enumerate(plan.pairs)
+            MatrixRun(pair, rank, self._name_queue(pair)) for rank, pair in enumerate(plan.pairs)
         ]
         self._queues: dict[str, deque[MatrixRun]] = {}
         for work in self.works:
@@ -180,15 +180,21 @@ class MatrixSession:
         """Whether the user interrupted it."""
         return self._interrupts > 0
 
+    @property
+    def _title(self) -> str:
+        size = {"models": len(self.plan.models), "exams": len(self.plan.exams)}
+        return label_text("matrix.title", plan=self.plan.name, **size)
+
+    def _name_queue(self, pair: MatrixPair) -> str:
+        """Return the queue of a run. Its runs work one after the other."""
+        return queue_of(pair.config)
+
     def _count_seconds(self) -> float:
         return self._earlier_seconds + monotonic() - self._started
 
     def run(self) -> None:
         """Work until every run has ended or may not start."""
-        size = {"models": len(self.plan.models), "exams": len(self.plan.exams)}
-        self._board.start(
-            label_text("matrix.title", plan=self.plan.name, **size), self._build_board_lines()
-        )
+        self._board.start(self._title, self._build_board_lines())
         last_note = monotonic()
         ended = threading.Event()
         try:
@@ -241,22 +247,14 @@ class MatrixSession:
         return all(earlier_work.asked_all for earlier_work in active_works)
 
     def _begin(self, work: MatrixRun, ended: threading.Event) -> None:
-        if (answer_count := reusable_count(work.pair.config)) is not None:
+        if (answer_count := self._find_reusable(work)) is not None:
             work.state, work.was_complete = "complete", True
             work.answer_counts = answer_count, answer_count
             return
         if (error := self._purse.exhausted()) is not None:
             work.state, work.error = "incomplete", error
             return
-        pair, watcher = work.pair, WATCHER.get()
-        share = RunSharing(
-            run=pair.run,
-            rank=work.rank,
-            model=model_name(pair.config),
-            gates=self._gates,
-            rates=self._rates[pair.model],
-            shared_budget=self._purse if self._purse.limited else None,
-        )
+        pair, watcher, share = work.pair, WATCHER.get(), self._share_with(work)
 
         def evaluate() -> None:
             SHARE.set(share)
@@ -272,11 +270,30 @@ class MatrixSession:
             except BaseException as error:
                 work.crash, work.state = error, "failed"
             finally:
+                self._note_end(work)
                 ended.set()
 
         work.state = "running"
         work.thread = threading.Thread(target=evaluate, daemon=True, name=pair.run)
         work.thread.start()
+
+    def _find_reusable(self, work: MatrixRun) -> int | None:
+        """Return the number of answers of a run that need not be opened; None for any other run."""
+        return reusable_count(work.pair.config)
+
+    def _share_with(self, work: MatrixRun) -> RunSharing:
+        """Return what a run shares with the others."""
+        return RunSharing(
+            run=work.pair.run,
+            rank=work.rank,
+            model=model_name(work.pair.config),
+            gates=self._gates,
+            rates=self._rates[work.pair.model],
+            shared_budget=self._purse if self._purse.limited else None,
+        )
+
+    def _note_end(self, work: MatrixRun) -> None:
+        """Note that the thread of a run has ended."""
 
 
 def queue_of(config: TaskConfig) -> str:

@@ -107,6 +107,7 @@ ENDPOINT = ModelKind(
     about="a model at an OpenAI-compatible endpoint; give --api-url",
     factory="keju.models.openai.client:make",
     local=False,
+    continuations=True,
 )
 """The kind of every name that belongs to no other kind."""
 

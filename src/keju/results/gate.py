@@ -24,6 +24,7 @@ from keju.results.compare import (
     unread_notices,
 )
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
+from keju.results.gate_rule import sure_verdict_of
 from keju.results.next_steps import GatedPart, NextStep, is_itself, reasons, shares_of, steps
 from keju.results.pairs import count_unanswered, pairs_of
 from keju.results.schema import SCHEMA, Comparison, InNotebook
@@ -154,7 +155,8 @@ def _test_against_base(
     for base_exam, run_exam in pairs:
         tested, pair = _test_no_worse(base_exam, run_exam, margin)
         gates.append(tested)
-        notices += (notice for notice in pair.notices if notice.code != "compare_itself")
+        usual = ["compare_itself", *(["compare_stopped"] if tested.row.sure_of is not None else [])]
+        notices += (notice for notice in pair.notices if notice.code not in usual)
     return gates, notices
 
 
@@ -192,6 +194,9 @@ def _test_no_worse(
     row = _build_row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
     question_count = min(share.total_count for share in shares_of(run_exam, base_exam))
     row = replace(row, baseline=pair.base_rate, whole=question_count, assertions=pair.assertions)
+    if (stop := sure_verdict_of(run_exam, base_exam, margin)) is not None:
+        verdict: Verdict = "pass" if stop.verdict == "pass" else "fail"
+        row = replace(row, verdict=verdict, sure_of=stop.whole)
     return TestedExam(row, at), pair
 
 
@@ -317,7 +322,7 @@ def _withhold_if_selected(row: GateRow) -> GateRow:
     if not row.selected:
         return row
     unknown = {"p": 1.0, "p_fail": 1.0, "p_log10": 0.0, "p_fail_log10": 0.0}
-    return replace(row, **unknown, verdict="inconclusive", needed=None)
+    return replace(row, **unknown, verdict="inconclusive", needed=None, sure_of=None)
 
 
 def _find_level(row: GateRow, rows: Sequence[GateRow]) -> float:
@@ -337,7 +342,7 @@ def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
     passes, fails = (holm([getattr(row, name) for row in rows]) for name in ("p", "p_fail"))
     decided = []
     for row, tested, p, p_fail in zip(rows, gates, passes, fails, strict=True):
-        verdict = decide(p, p_fail)
+        verdict = decide(p, p_fail) if row.sure_of is None else row.verdict
         holm_fields = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
         needed = planned = None
         if verdict == "inconclusive" and not row.selected:

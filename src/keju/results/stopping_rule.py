@@ -17,6 +17,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.samples import mark_as_drawn
 from keju.config import TaskConfig
+from keju.engine.queue import StoppingRule
 from keju.errors import ConfigError, UsageError
 from keju.results.metrics import cluster_of, join, metrics_of, read_items, read_subset
 from keju.results.schema import ACCURACY, WHOLE_SET, Metric
@@ -63,7 +64,7 @@ def make_rule(
     return DecisionRule(baselines, config.seed)
 
 
-class PrecisionRule:
+class PrecisionRule(StoppingRule):
     """Stops when the anytime interval of the headline is narrow enough on both sides."""
 
     def __init__(self, half_width: float, seed: int) -> None:
@@ -172,7 +173,7 @@ def _load_rival(
     return BaselineScores(baseline.name, scores)
 
 
-class DecisionRule:
+class DecisionRule(StoppingRule):
     """Stops when the evidence that the model differs from its baseline is strong enough."""
 
     def __init__(self, baselines: Mapping[ExamScores, BaselineScores], seed: int) -> None:
