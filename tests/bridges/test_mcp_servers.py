@@ -202,7 +202,8 @@ def test_an_evaluation_of_mcp_builder_runs_against_everything(
     monkeypatch.delenv(CACHE)  # no setting of Keju
     Path("evaluation.xml").write_text(EVALUATION)
     with FaultyEndpoint(Plan(answers=adds)) as served:
-        content = {"model": "m", "api_url": served.url, "datasets": ["./evaluation.xml"]}
+        content: dict[str, Any] = {"model": "m", "api_url": served.url}
+        content["datasets"] = ["./evaluation.xml"]
         content |= {"arms": arms} if form == "arms" else {"arms": form, "servers": [server]}
         Path("config.json").write_text(json.dumps(content))
         assert main(["run", "-c", "config.json", "--run-id", "r", "--quiet"]) == 0
