@@ -160,8 +160,24 @@ def device_clock(device: Any) -> Callable[[], float]:
     return clock
 
 
-def measure(checkpoint: Checkpoint, shape: str, count: int, batches: Sequence[int]) -> bool:
-    """Print one shape; False if Keju is too slow or the sums differ."""
+class ShapeFigures(NamedTuple):
+    """The figures of one shape."""
+
+    ratio: float
+    bound: float
+    """The ratio of the tokens to compute."""
+    keju_rate: float
+    lm_eval_rate: float
+    """Questions a second."""
+    equal: int
+    """Questions for which both choose the same continuation."""
+    widest: float
+    holds: bool
+    """Whether Keju is fast enough and, in float32, as exact as it should be."""
+
+
+def measure(checkpoint: Checkpoint, shape: str, count: int, batches: Sequence[int]) -> ShapeFigures:
+    """Measure and print one shape."""
     questions = SHAPES[shape](count, random.Random(7))
     device = checkpoint.devices[0]
     clock = device_clock(device)
@@ -183,7 +199,9 @@ def measure(checkpoint: Checkpoint, shape: str, count: int, batches: Sequence[in
         flush=True,
     )
     is_exact = equal == len(pairs) and widest <= TOLERANCE
-    return ratio >= min(wanted, bound) and (is_exact or checkpoint.dtype != torch.float32)
+    holds = ratio >= min(wanted, bound) and (is_exact or checkpoint.dtype != torch.float32)
+    rates = count / keju.seconds, count / peer.seconds
+    return ShapeFigures(ratio, bound, *rates, equal, widest, holds)
 
 
 def main() -> int:
@@ -203,7 +221,7 @@ def main() -> int:
     results = [
         measure(checkpoint, shape, args.questions, batches) for shape in args.shape or SHAPES
     ]
-    return 0 if all(results) else 1
+    return 0 if all(figures.holds for figures in results) else 1
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from keju.engine.queue import draw_random_order
 from keju.results.gate_rule import LAST_LOOKS
-from keju.results.scored_exam import sittings_of
+from keju.results.scored_exam import scored_exams_of
 from keju.stats.curtail import FullVerdict
 from keju.stats.gate import Verdict, decide_no_worse
 from keju.stats.paired import paired_difference
@@ -80,9 +80,11 @@ class Shortened(NamedTuple):
 
 @cache
 def recorded_scores(model: str) -> dict[str, float]:
-    """What a model scored on each question, as the published reader reads its replies."""
+    """Return the scores of a model by question, as the published reader reads its replies."""
     path = DATA / "recorded" / "gsm8k" / f"zeroeval-{MODELS[model]}_predictions.jsonl.gz"
-    (scored_exam,) = sittings_of(path, datasets="gsm8k", protocol="zeroeval", data_dir=str(DATA))
+    (scored_exam,) = scored_exams_of(
+        path, datasets="gsm8k", protocol="zeroeval", data_dir=str(DATA)
+    )
     return {question.id: question.score or 0.0 for question in scored_exam}
 
 

@@ -205,17 +205,21 @@ def _is_consequence(error: KejuError) -> bool:
 class GateSession(MatrixSession):
     """The two runs of a gate, which begin at once and wait for each other."""
 
-    def __init__(self, plan: MatrixConfig, board: Board, meeting: Meeting, *, report: bool) -> None:
+    def __init__(
+        self, config: MatrixConfig, board: Board, meeting: Meeting, *, report: bool
+    ) -> None:
         """Create a session. The time of earlier sessions counts as well."""
         self._meeting = meeting
-        folders = [Path(pair.config.work_dir, pair.run) for pair in plan.pairs]
+        folders = [Path(pair.config.work_dir, pair.run) for pair in config.pairs]
         spans = [_sum_seconds(_read_manifest(folder)) for folder in folders]
-        super().__init__(plan, board, report=report, seconds=max(spans))
+        super().__init__(config, board, report=report, seconds=max(spans))
 
     @property
     def _title(self) -> str:
-        candidate, baseline = (pair.config.model for pair in self.plan.pairs)
-        return label_text("gate.title", gate=self.plan.name, candidate=candidate, baseline=baseline)
+        candidate, baseline = (pair.config.model for pair in self.config.pairs)
+        return label_text(
+            "gate.title", gate=self.config.name, candidate=candidate, baseline=baseline
+        )
 
     def _name_queue(self, pair: MatrixPair) -> str:
         """Return a queue for each run, so that none waits for the other to end."""

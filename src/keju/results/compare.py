@@ -47,7 +47,7 @@ from keju.results.scored_exam import (
     Taken,
     mismatches,
     refuse_unused,
-    sittings_of,
+    scored_exams_of,
     varied_settings,
 )
 from keju.runs.manifest import FIXED_FACTS
@@ -126,7 +126,7 @@ def compare(*sources: Source, texts: int = 0, **options: Unpack[SourceOptions]) 
     answers), `data_dir` and `work_dir`; for predictions alone also `gold`, `protocol` and
     `dataset_args` (the settings of the exam).
     """
-    groups = [sittings_of(source, **options) for source in sources]
+    groups = [scored_exams_of(source, **options) for source in sources]
     refuse_unused(chain.from_iterable(groups), **options)
     if len(sources) == 1:
         comparisons = _compare_within_run(groups[0], texts=texts) if groups else []
@@ -137,10 +137,10 @@ def compare(*sources: Source, texts: int = 0, **options: Unpack[SourceOptions]) 
     if not sources:
         raise UsageError("compare_nothing")
     names = [str(getattr(source, "folder", source)) for source in sources]
-    return compare_sittings(groups, names, texts)
+    return compare_groups(groups, names, texts)
 
 
-def compare_sittings(
+def compare_groups(
     groups: Sequence[Sequence[ScoredExam]], sources: Sequence[str], texts: int = 0
 ) -> Compared:
     """Compare the exams of several sources.
@@ -563,8 +563,8 @@ def find_mismatches(
     left_source: Source, right_source: Source, **options: Unpack[SourceOptions]
 ) -> list[ComparisonDifferences]:
     """Return the differences between two sources for each exam; `options` as for `compare`."""
-    left_exams = sittings_of(left_source, **options)
-    right_exams = sittings_of(right_source, **options)
+    left_exams = scored_exams_of(left_source, **options)
+    right_exams = scored_exams_of(right_source, **options)
     refuse_unused((*left_exams, *right_exams), **options)
     pairs, _ = match_exams(left_exams, right_exams)
     return [

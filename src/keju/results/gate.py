@@ -33,7 +33,7 @@ from keju.results.scored_exam import (
     Source,
     SourceOptions,
     refuse_unused,
-    sittings_of,
+    scored_exams_of,
 )
 from keju.stats.gate import LEVEL, GateDecision, Verdict, decide, decide_at_least, decide_no_worse
 from keju.stats.paired import holm, is_binary, paired_difference
@@ -107,8 +107,8 @@ def gate(
         raise UsageError("gate_nothing_asked")
     _check_share("--margin", margin)
     _check_share("--at-least", least)
-    run_exams = sittings_of(run, **options)
-    base = sittings_of(baseline, **options) if baseline is not None else []
+    run_exams = scored_exams_of(run, **options)
+    base = scored_exams_of(baseline, **options) if baseline is not None else []
     refuse_unused((*run_exams, *base), **options)
     gates: list[TestedExam] = []
     notices: list[Notice] = []
@@ -225,7 +225,7 @@ def decision(
     _check_share("--margin", margin)
     folders: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
     run_exams, base_exams = (
-        sittings_of(source, datasets=exam, **folders) for source in (run, baseline)
+        scored_exams_of(source, datasets=exam, **folders) for source in (run, baseline)
     )
     pairs, _ = match_exams(base_exams, run_exams)
     if len(pairs) > 1:
@@ -241,7 +241,7 @@ def _test_other_exams(
 ) -> list[TestedExam]:
     """Return the tests of all other exams; none if ``keju gate`` would reject one of them."""
     try:
-        run_exams, base_exams = (sittings_of(source, **folders) for source in (run, baseline))
+        run_exams, base_exams = (scored_exams_of(source, **folders) for source in (run, baseline))
         pairs, _ = match_exams(base_exams, run_exams)
         other_pairs = [pair for pair in pairs if pair[0].exam.benchmark != exam]
         return [_test_no_worse(*pair, margin)[0] for pair in other_pairs]

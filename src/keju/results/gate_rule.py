@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from keju.engine.queue import LOOK_AGAIN, Pause, StoppingRule
 from keju.errors import ConfigError, Interrupted, RunIncomplete, UsageError
 from keju.results.metrics import cluster_of, read_items
-from keju.results.scored_exam import ScoredExam, mismatches, sitting_of
+from keju.results.scored_exam import ScoredExam, mismatches, scored_exam_of
 from keju.runs.manifest import Manifest, StoredStop
 from keju.scores.exam_scores import ExamScores
 from keju.stats.curtail import DOUBT, FullVerdict, sure_verdict_of_graded
@@ -96,10 +96,12 @@ class Meeting:
         for job in jobs:
             if not any(sample.target for sample in job.exam.samples):
                 raise ConfigError("gate_without_gold", name=job.exam.benchmark)
-        sittings = [sitting_of(job, manifest) for job in jobs]
-        self.post(side, "exams", [(scored_exam, _digest(scored_exam)) for scored_exam in sittings])
+        scored_exams = [scored_exam_of(job, manifest) for job in jobs]
+        self.post(
+            side, "exams", [(scored_exam, _digest(scored_exam)) for scored_exam in scored_exams]
+        )
         for own_exam, (other_exam, digest) in zip(
-            sittings, self.wait(partner, "exams"), strict=True
+            scored_exams, self.wait(partner, "exams"), strict=True
         ):
             self._check_comparable(own_exam, other_exam)
             if _digest(own_exam) != digest:
