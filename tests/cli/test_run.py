@@ -695,7 +695,7 @@ def test_a_run_without_servers_says_that_nothing_is_compared(
 def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    """And not with a run that was sat in other arms."""
+    """Nor with a run that has other arms."""
     with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
         alone = write(tmp_path, served, arms=arms("calc"), **settings)

@@ -24,6 +24,7 @@ from keju.reporting.format import (
     shorten,
 )
 from keju.reporting.judges import describe_judge
+from keju.reporting.sweep import sweep_lines, sweep_notes, sweep_table
 from keju.reporting.table import Cell, TableColumn, TerminalScreen
 from keju.results.curve import Curve
 from keju.results.schema import NO_GOLD, Disagreement, ResultEntry, Results
@@ -109,8 +110,13 @@ def _print_arms(screen: TerminalScreen, results: Results, labels: Labels) -> Non
     tables = arms.arm_table(results, labels), assertion_table(results, labels)
     for table in (*tables, arms.pair_table(results, labels)):
         _print_table(screen, list(table.titles), [list(row) for row in table.rows])
-    for line in arms.pair_lines(results, labels):
+    for sweep in results.sweeps:
+        table = sweep_table(sweep, labels)
+        _print_table(screen, list(table.titles), [list(row) for row in table.rows])
+    for line in sweep_lines(results, labels) or arms.pair_lines(results, labels):
         screen.line(line, style="bold")
+    for line in sweep_notes(results, labels):
+        screen.line(line)
     if results.comparisons and fmt.answered_rows(results.benchmarks):
         screen.line()
 

@@ -155,8 +155,14 @@ def _arm_fields(
     from keju.results.compare import compare_arms
     from keju.results.difficulty import curves_of
 
-    comparisons = compare_arms(jobs, manifest.price, command_name(folder))
-    return {"comparisons": tuple(comparisons), "curves": tuple(curves_of(entries))}
+    kind, run = manifest.config.get("sweep"), command_name(folder)
+    comparisons = compare_arms(jobs, manifest.price, run, with_first_only=kind is not None)
+    fields = {"comparisons": tuple(comparisons), "curves": tuple(curves_of(entries))}
+    if kind is None:
+        return fields
+    from keju.results.sweep import sweeps_of
+
+    return fields | {"sweeps": tuple(sweeps_of(kind, manifest, entries, comparisons))}
 
 
 def _solver_notices(job: ExamScores, file: ManifestFile) -> Iterator[Notice]:
@@ -388,7 +394,7 @@ def _score_pairs(job: ExamScores, place: int) -> tuple[list[tuple[float, float]]
 
 def _run_notices(job: ExamScores, declared: Collection[str]) -> Iterator[Notice]:
     """Yield notices about anything that could mislead about the replies, under any reader."""
-    if job.stopping is not None:
+    if job.stopping is not None and job.stopping.rule != "sweep":  # its table says it
         yield job.stopping.notice
     if job.missing:
         yield from missing_notices(job.tallies[0].done, job.units)
