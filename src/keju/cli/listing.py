@@ -61,18 +61,11 @@ def list_(
     Without an argument, it says what can be listed. A legend of the columns follows on stderr.
     """
     if lm_eval is not None:
-        if what not in (None, "benchmarks") or benchmark is not None:
-            raise UsageError("cli_lm_eval_flag", what=what or "benchmarks")
-        return _list_lm_eval(lm_eval, include_path)
+        return _list_lm_eval(what, benchmark, lm_eval, include_path)
     if what is None:
         if benchmark is not None or work_dir is not None:
             raise UsageError("cli_list_what")
-        kinds = OPTIONS["what"].kind
-        about = {f"keju list {kind}": label_text(f"list.{kind}") for kind in kinds}
-        lists = [{"what": kind, "about": labels("en")[f"list.{kind}"]} for kind in kinds]
-        return CommandOutput(
-            {"lists": lists}, lambda: print_steps([label_text("list.overview")], about)
-        )
+        return _list_kinds()
     if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
     arms: list[list[str]] = []
@@ -147,8 +140,22 @@ def list_(
     return CommandOutput({what: rows}, show)
 
 
-def _list_lm_eval(pattern: str, include_path: str | None) -> CommandOutput:
+def _list_kinds() -> CommandOutput:
+    """Return what can be listed."""
+    kinds = OPTIONS["what"].kind
+    about = {f"keju list {kind}": label_text(f"list.{kind}") for kind in kinds}
+    lists = [{"what": kind, "about": labels("en")[f"list.{kind}"]} for kind in kinds]
+    return CommandOutput(
+        {"lists": lists}, lambda: print_steps([label_text("list.overview")], about)
+    )
+
+
+def _list_lm_eval(
+    what: str | None, benchmark: str | None, pattern: str, include_path: str | None
+) -> CommandOutput:
     """Return the tasks of lm-eval whose names match a pattern."""
+    if what not in (None, "benchmarks") or benchmark is not None:
+        raise UsageError("cli_lm_eval_flag", what=what or "benchmarks")
     from keju.benchmarks import lm_eval_tasks
     from keju.config.exams import LM_EVAL
 
