@@ -1,4 +1,4 @@
-"""Two models, one exam, from Python: sit, look at failures, compare, decide.
+"""Two models, one exam, from Python: evaluate, look at failures, compare, decide.
 
 python examples/first.py                                   # two stand-ins, no network
 python examples/first.py MODEL http://localhost:8000/v1    # a model behind an endpoint
@@ -9,15 +9,15 @@ import sys
 from keju import TaskConfig, compare, gate, plot, run_task
 
 
-def sit(model, **settings):
+def evaluate(model, **settings):
     return run_task(TaskConfig(model=model, datasets=["demo"], limit=5, **settings))
 
 
-base = sit("scripted")
+base = evaluate("scripted")
 if len(sys.argv) > 2:
-    new = sit(sys.argv[1], api_url=sys.argv[2])
+    new = evaluate(sys.argv[1], api_url=sys.argv[2])
 else:
-    new = sit("scripted", generation_config={"temperature": 1.0})
+    new = evaluate("scripted", generation_config={"temperature": 1.0})
 
 for row in new.samples().failures:
     print(row.id, "gold", row.target, "read", row.answer)

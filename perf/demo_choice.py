@@ -1,6 +1,6 @@
-"""Which subset the demo sits: one that the embedded model is above guessing at, when easiest.
+"""Choose the subset of the demo: one that the embedded model is above guessing at, when easiest.
 
-`python -m perf.demo_choice` sits the embedded model for the subsets of the fresh exam at the
+`python -m perf.demo_choice` evaluates the embedded model on the subsets of the fresh exam at the
 easiest difficulty, `N` questions each of one seed, in the protocol of the demo. Left out are
 subsets whose questions are longer than `LONGEST` on average, since the demo has to be over within
 about a minute, and those that have fewer than `N` questions.

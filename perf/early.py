@@ -3,7 +3,7 @@
 `python -m perf.early` lets ``--until-decided`` run on pairs that are mixed out of the recorded
 replies of two models to MMLU-Pro: at every question both sides take the reply of the one or the
 other model by lot, so that the true difference over the 12,032 questions is 0, 3, 4 or 6 points.
-A made-up pair differs on as many as 40 % of the questions. ``--until-ci`` sits made-up exams. Every
+A made-up pair differs on as many as 40 % of the questions. ``--until-ci`` runs made-up exams. Every
 run has another order. `make simulate` runs it too; a tenth is in the tests.
 """
 
@@ -232,7 +232,7 @@ def coverage_of(exam: Known, runs: int) -> tuple[float, float]:
     )
 
 
-def print_table(workers: int, orders: int = ORDERS, sittings: int = 200) -> None:
+def print_table(workers: int, orders: int = ORDERS, runs: int = 200) -> None:
     """Print a row for each pair and each exam."""
     print("\n| what | runs | questions asked | error |\n|---|---|---|---|")
     pairs = [make_pair(points) for make_pair in (mixed, made_up) for points in POINTS]
@@ -240,15 +240,15 @@ def print_table(workers: int, orders: int = ORDERS, sittings: int = 200) -> None
     with ProcessPoolExecutor(workers) as pool:
         for result in pool.map(partial(decided, orders=orders), pairs):
             print(result.row(), flush=True)
-        coverages = pool.map(partial(coverage_of, runs=sittings), exams)
+        coverages = pool.map(partial(coverage_of, runs=runs), exams)
         for exam, (asked_share, miss) in zip(exams, coverages, strict=True):
             title = f"`--until-ci {exam.half}`: {exam.name}"
-            print(f"| {title} | {sittings} | {asked_share:.1%} | missed {miss:.1%} |", flush=True)
+            print(f"| {title} | {runs} | {asked_share:.1%} | missed {miss:.1%} |", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--orders", type=int, default=ORDERS)
-    parser.add_argument("--sittings", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
     print_table(**vars(parser.parse_args()))

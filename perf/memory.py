@@ -16,12 +16,12 @@ LIMIT = 1.5
 
 def measure() -> Iterator[Row]:
     """Peaks of whole processes that run generated exams, everything journalled."""
-    small = in_child(peak_of_sitting, settings=demo(SMALL), report=False).value
-    large = in_child(peak_of_sitting, settings=demo(LARGE), report=False)
+    small = in_child(peak_of_run, settings=demo(SMALL), report=False).value
+    large = in_child(peak_of_run, settings=demo(LARGE), report=False)
     yield _row(f"memory: {LARGE:,} questions against {SMALL:,}", large.value, small)
     yield Row(f"memory: CPU of those {LARGE:,} questions", f"{large.cpu:.0f} s")
-    small = in_child(peak_of_sitting, settings=demo(SMALL), report=True).value
-    large = in_child(peak_of_sitting, settings=demo(REPORTED), report=True)
+    small = in_child(peak_of_run, settings=demo(SMALL), report=True).value
+    large = in_child(peak_of_run, settings=demo(REPORTED), report=True)
     yield _row(f"memory: with the report, {REPORTED:,} against {SMALL:,}", large.value, small)
 
 
@@ -30,7 +30,7 @@ def _row(title: str, large: float, small: float) -> Row:
     return Row(title, f"{large:.0f} MB", f"{LIMIT:g}x of {small:.0f} MB", ratio, ratio <= LIMIT)
 
 
-def peak_of_sitting(settings: dict[str, Any], report: bool) -> float:
+def peak_of_run(settings: dict[str, Any], report: bool) -> float:
     """Run an exam; return the peak of this process in MB."""
     from keju.config import TaskConfig
     from keju.task import run_exams

@@ -27,7 +27,7 @@ from perf.measure import ROOT, NotMeasured, Row, environment_of_children
 from perf.robust import BEFORE
 
 LARGE, SMALLER = 1_000_000, 10
-"""Questions, and how many times fewer time is held against; version 0.1 sits so many fewer."""
+"""Questions, and how many times fewer time is held against; version 0.1 runs that much less."""
 LIMIT = 200
 """MB of anonymous memory that a command may take."""
 GROWTH = 1.5

@@ -1,7 +1,7 @@
 """Samples a second: by one driver alone, with actors of Ray, by several drivers with a part each.
 
 The endpoint answers every call after 50 ms, in a process of its own. Rates and processor time are
-those between a tenth and nine tenths of a sitting, so that neither the start of a cluster nor the
+those between a tenth and nine tenths of a run, so that neither the start of a cluster nor the
 last replies count.
 """
 
@@ -38,7 +38,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Pace(NamedTuple):
-    """What one driver did in the middle of its sitting."""
+    """What one driver did in the middle of its run."""
 
     rate: float
     """Samples a second."""
@@ -153,7 +153,7 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
     seconds, driver_seconds, other_seconds, samples = (
         after - before for before, after in zip(start, end, strict=True)
     )
-    assert samples, "the sitting was too short"
+    assert samples, "the run was too short"
     return Pace(samples / seconds, driver_seconds / samples, other_seconds / samples)._asdict()
 
 

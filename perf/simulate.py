@@ -2,7 +2,7 @@
 
 `python -m perf.simulate` prints a row for each exam of the grid. An exam has questions in subsets
 or in clusters, asked once or four times. For each of fifty true shares from 0.005 to 0.5 (the
-estimator treats right and wrong alike, so the other half is the same) the exam is sat `--draws`
+estimator treats right and wrong alike, so the other half is the same) the exam is run `--draws`
 times. The intervals of all draws are computed at once with numpy; Keju's own estimator computes
 those of the first draws too, and both must be the same. One subset asked once needs no luck: its
 coverage is a sum over all numbers of right answers.
@@ -402,7 +402,7 @@ def _judged(exam: Judged, share: float, chance: Generator) -> bool:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--draws", type=int, default=1000, help="sittings for each true share")
+    parser.add_argument("--draws", type=int, default=1000, help="runs for each true share")
     parser.add_argument("--every", type=int, default=1, help="only every so many exams")
     parser.add_argument("--only", default="", help="exams whose name holds this text")
     parser.add_argument("--workers", type=int, default=2)

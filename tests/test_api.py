@@ -71,6 +71,8 @@ def test_results_have_a_short_text_and_a_table(run: RunResults) -> None:
     assert "warning" not in html
     assert '<td style="text-align: left">Keju demo</td>' in html
     assert '<td style="text-align: right">18</td>' in html
+    without_warnings = re.sub(r"<p>.*?</p>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\d\.\d\d %", without_warnings)
     assert keju.open_run("r", str(run.folder.parent))._repr_html_() == html
 
 
@@ -357,6 +359,8 @@ def test_what_is_found_is_short_in_a_shell_and_a_table_in_a_notebook(
         assert len(repr(value)) < 1_000, name
         assert "<table>" in value._repr_html_(), name
         assert "<script" not in value._repr_html_()
+        tables = re.sub(r"<p>.*?</p>", "", value._repr_html_(), flags=re.DOTALL)
+        assert not re.search(r"\d\.\d\d %", tables), name
     assert repr(compared) == compared.comparisons[0].conclusion.text()
     assert "data:image/svg+xml" in compared._repr_html_()
     gate_line, *_ = repr(found["gate"]).splitlines()

@@ -1,4 +1,4 @@
-"""Sittings with several endpoints: who answers what, and what becomes of those that fail."""
+"""Runs with several endpoints: who answers what, and what becomes of those that fail."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ LEVELS = (
     ("results",),
     ("reporting", "viewer", "interop"),
     ("task",),
-    ("merge", "matrix"),
+    ("stored_tasks", "matrix"),
     ("api",),
     ("cli",),
 )

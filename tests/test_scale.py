@@ -46,7 +46,7 @@ def test_no_fault_loses_doubles_or_scores_anything(kind: str, seed: str, place: 
 
 
 @pytest.fixture(scope="module")
-def sat(tmp_path_factory: pytest.TempPathFactory) -> FinishedTask:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedTask:
     """A small run that nobody disturbed."""
     with FaultyEndpoint(Plan(answers=lambda asked: answer(asked.key))) as endpoint:
         settings: dict[str, Any] = {
@@ -109,9 +109,9 @@ def with_text(records: list[Record], text: str) -> list[Record]:
     ids=["calm", "lost", "doubled", "swapped", "fault", "empty", "score", "error", "scored error"],
 )
 def test_the_ledger_sees_it(
-    change: Change, seen: list[str], sat: FinishedTask, tmp_path: Path
+    change: Change, seen: list[str], finished: FinishedTask, tmp_path: Path
 ) -> None:
-    records = list(Records(sat.folder))
+    records = list(Records(finished.folder))
     ledger = tmp_path / "ledger"
     given = [
         {"did": "gave", "key": digest_in(record.reply.text), "text": record.reply.text}
@@ -121,17 +121,17 @@ def test_the_ledger_sees_it(
     (tmp_path / "r").mkdir()
     with Journal(tmp_path / "r") as journal:
         journal.append(change(records))
-    calm, entries = Calm.of(sat.folder, sat.document), Entries(ledger)
-    found = problems(tmp_path / "r", calm, {"": entries}, sat.document)
+    calm, entries = Calm.of(finished.folder, finished.document), Entries(ledger)
+    found = problems(tmp_path / "r", calm, {"": entries}, finished.document)
     assert [line.partition(":")[0] for line in found] == seen
     if seen == ["1 lost"]:
         assert given_twice([tmp_path / "r"], [entries]) == 1
 
 
 @pytest.mark.slow
-def test_the_ledger_sees_other_numbers(sat: FinishedTask, tmp_path: Path) -> None:
-    calm = Calm.of(sat.folder, sat.document)
-    (entry,) = sat.document["benchmarks"]
+def test_the_ledger_sees_other_numbers(finished: FinishedTask, tmp_path: Path) -> None:
+    calm = Calm.of(finished.folder, finished.document)
+    (entry,) = finished.document["benchmarks"]
     other = {"benchmarks": [entry | {"n": entry["n"] - 1}]}
-    told = list(problems(sat.folder, calm, {"": Entries(tmp_path / "none")}, other))
+    told = list(problems(finished.folder, calm, {"": Entries(tmp_path / "none")}, other))
     assert "the results are not those of a calm run" in told

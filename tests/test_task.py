@@ -1,4 +1,4 @@
-"""Whole sittings against a real endpoint on loopback: faults, outages, budgets, resume."""
+"""Whole runs against a real endpoint on loopback: faults, outages, budgets, resume."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_a_budget_is_not_overspent_by_what_is_in_flight(
         assert endpoint.stats.requests == paid + PREFLIGHT
         assert finished.exit_code == 4
         assert words in finished.message
-        # Nothing is left of it for a second sitting.
+        # Nothing is left of it for a second session.
         assert run_exams(config(endpoint, tmp_path, **limits)).exit_code == 4
         assert endpoint.stats.requests == paid + 2 * PREFLIGHT
         more = run_exams(config(endpoint, tmp_path))
@@ -363,7 +363,7 @@ def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_a_budget_covers_all_sittings_and_what_failed(tmp_path: Path) -> None:
+def test_a_budget_covers_all_sessions_and_what_failed(tmp_path: Path) -> None:
     plan = Plan(answers=answer, faults={"500": 0.5}, seed=2)
     with FaultyEndpoint(plan) as endpoint:
         limits = {"budget": {"requests": 60}, "attempts": 1, "error_limit": 1.0}
@@ -401,7 +401,7 @@ def test_a_wait_longer_than_allowed_does_not_stop_the_run_and_is_reported(tmp_pa
     assert "endpoint_odd_wait" in [notice["code"] for notice in entry["notices"]]
 
 
-def test_a_killed_sitting_leaves_its_count_in_the_manifest(
+def test_a_killed_session_leaves_its_count_in_the_manifest(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     from keju.files import read_json

@@ -1,9 +1,9 @@
-"""How the later sets of the embedded model's replies were made: other questions, protocols, seeds.
+"""Write the prompts of the later sets of the embedded model's replies.
 
-``python -m perf.reading.asking DATA OUT`` writes ``OUT/SET.jsonl`` with the prompts of `SITTINGS`,
-for sets that readers are tuned on and for those that they are reported on, about questions of which
-no set before holds a reply. `perf.reading.replying` has them answered. The repository holds keys
-and labels; the texts are named by their hash in the log.
+``python -m perf.reading.asking DATA OUT`` writes ``OUT/SET.jsonl`` with the prompts of
+`ASKED_EXAMS`: sets to tune readers on, and sets to report them on. They ask questions of which no
+earlier set holds a reply, with other protocols and seeds. `perf.reading.replying` has them
+answered. The repository holds keys and labels; the log names the texts by their hash.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PromptSet:
     temperature: float = 0.0
 
 
-SITTINGS = (
+ASKED_EXAMS = (
     PromptSet("zero-shot", "bbh", "evalscope", 4, {"few_shot_num": 0}),
     PromptSet("zero-shot-sampled", "bbh", "evalscope", 3, {"few_shot_num": 0}, 0.7),
     PromptSet("three-shot", "bbh", "evalscope", 3),
@@ -60,17 +60,17 @@ def prompts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every prompt, after the set that it belongs to; no question of the first set, none twice."""
     used_ids = {row.key.rpartition("/")[2] for row in rows_of(FIRST)}
     for name in SETS:
-        for sitting in SITTINGS:
-            exam = exam_of(sitting.benchmark, sitting.protocol, data, **sitting.args)
+        for asked_exam in ASKED_EXAMS:
+            exam = exam_of(asked_exam.benchmark, asked_exam.protocol, data, **asked_exam.args)
             free: dict[str, list[Any]] = {}
             for sample in exam.samples:
                 if sample.id not in used_ids:
                     free.setdefault(sample.subset, []).append(sample)
-            dice = random.Random(f"{SEED} {name} {sitting.benchmark} {sitting.name}")
+            dice = random.Random(f"{SEED} {name} {asked_exam.benchmark} {asked_exam.name}")
             for sample in (
                 candidate
                 for candidates in free.values()
-                for candidate in dice.sample(candidates, sitting.per_subset)
+                for candidate in dice.sample(candidates, asked_exam.per_subset)
             ):
                 used_ids.add(sample.id)
                 prompt = exam.render(sample)
@@ -78,11 +78,11 @@ def prompts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield (
                     name,
                     {
-                        "key": f"{name}/{sitting.name}/{sample.id}",
-                        "benchmark": sitting.benchmark,
-                        "protocol": sitting.protocol,
-                        "args": sitting.args,
-                        "temperature": sitting.temperature,
+                        "key": f"{name}/{asked_exam.name}/{sample.id}",
+                        "benchmark": asked_exam.benchmark,
+                        "protocol": asked_exam.protocol,
+                        "args": asked_exam.args,
+                        "temperature": asked_exam.temperature,
                         "stop": exam.protocol.stop,
                         "turns": turns if exam.protocol.form == "chat" else None,
                         "prompt": prompt.text,

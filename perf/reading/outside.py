@@ -25,8 +25,14 @@ from perf.reading.replies import OTHERS, RECORDINGS, exam_of, recorded, samples_
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
 READERS = ROOT / "tests" / "readers"
-WRITTEN_HERE = ("polarity.jsonl", "styles.jsonl", "newer_models.jsonl", "denials.jsonl")
-"""Written for the reader: wrong statements, other styles, newer models, denials."""
+WRITTEN_HERE = (
+    "polarity.jsonl",
+    "styles.jsonl",
+    "newer_models.jsonl",
+    "denials.jsonl",
+    "unseen.jsonl",
+)
+"""Written for the reader: wrong statements, styles, newer models, denials, further styles."""
 ERRORS = ("misread", "missed", "invented")
 WORD_LIST = "WL"
 """The label of a reply that states a list of words, whichever."""

@@ -54,7 +54,7 @@ class KillAttack(NamedTuple):
 
 MODEL: Final = ("--model", "m", "--api-url", "@URL", "--datasets", "demo", "--dataset-args")
 EXAM: Final = json.dumps({"demo": {"size": QUESTIONS, "subset_list": ["boolean_expressions"]}})
-SITTING: Final = (
+EVAL_WORDS: Final = (
     *("eval", *MODEL, EXAM, "--work-dir", ".", "--run-id", "r", "--quiet", "--json"),
     *("--eval-batch-size", str(IN_FLIGHT)),
 )
@@ -67,7 +67,7 @@ JUDGING: Final = json.dumps(
     {"model": "judge", "api_url": "@URL", "eval_batch_size": IN_FLIGHT, "repeats": 9}
 )
 ATTACKS: Final = (
-    KillAttack("eval", SITTING, "records.jsonl", chains=55),
+    KillAttack("eval", EVAL_WORDS, "records.jsonl", chains=55),
     KillAttack("judge", ("judge", "r", "--judge", JUDGING, "--json"), "verdicts.jsonl", chains=25),
     KillAttack("score", ("score", "r", "--json"), chains=15),
     KillAttack(
@@ -131,8 +131,8 @@ def _reference(attack: KillAttack) -> Reference:
     before.mkdir(parents=True)
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         if attack.name != "eval":
-            sitting = OPEN if attack.name == "judge" else SITTING
-            process = keju(before, *_words(sitting, endpoint))
+            words = OPEN if attack.name == "judge" else EVAL_WORDS
+            process = keju(before, *_words(words, endpoint))
             assert process.code in (0, 3), process
         shutil.copytree(before, after)
         process = keju(after, *_words(attack.argv, endpoint))

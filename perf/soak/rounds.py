@@ -143,7 +143,7 @@ class Round:
         self.folder = Path(tempfile.mkdtemp(prefix="round-", dir=place.folder))
         self.report = Report(f"{kind}, {self.exam.title}")
         self.posts: list[Post] = []
-        self.sittings: list[KilledRun] = []
+        self.killed_runs: list[KilledRun] = []
         self.give_up_after = PATIENCE
         self.slots = SLOTS
         self.allowed = 0
@@ -163,7 +163,7 @@ class Round:
         return post
 
     def words(self, run: str, *flags: str, python: str = sys.executable) -> list[str]:
-        """The command that sits the exam."""
+        """The command that runs the exam."""
         return [
             *(python, "-m", "keju", "eval", "--model", NAME, *self.exam.words, *flags),
             *("--work-dir", ".", "--run-id", run, "--json", "--quiet", "--no-report"),
@@ -180,11 +180,11 @@ class Round:
         around: dict[str, str] | None = None,
         other_pids: Callable[[], Sequence[int]] = lambda: (),
     ) -> KilledRun:
-        """A run by a command, or by one for each start; see `Sitting`."""
+        """A run by a command, or by one for each start; see `KilledRun`."""
         make = words if callable(words) else lambda _: words
-        sitting = KilledRun(make, self.folder / run, around or environment(), kills, other_pids)
-        self.sittings.append(sitting)
-        return sitting
+        killed_run = KilledRun(make, self.folder / run, around or environment(), kills, other_pids)
+        self.killed_runs.append(killed_run)
+        return killed_run
 
     def some_kills(self, records: int, count: int) -> list[Kill]:
         """Kills of Keju between the first record and the last but a tenth."""
@@ -252,11 +252,11 @@ class Round:
     def play(self) -> None:
         """Let the runs go on until all are over, and everything happen at its moment."""
         until = time.monotonic() + LONGEST
-        while not all(sitting.over for sitting in self.sittings):
-            for sitting in self.sittings:
-                if not sitting.over:
-                    sitting.step()
-            records = sum(sitting.records for sitting in self.sittings)
+        while not all(killed_run.over for killed_run in self.killed_runs):
+            for killed_run in self.killed_runs:
+                if not killed_run.over:
+                    killed_run.step()
+            records = sum(killed_run.records for killed_run in self.killed_runs)
             while self._events and self._events[0][0] <= records:
                 self._events.pop(0)[1]()
             now = time.monotonic()
@@ -267,7 +267,7 @@ class Round:
                 self.report.violations.append(f"not over after {LONGEST:.0f} s")
                 break
             time.sleep(0.005)
-        self.report.violations += [run.problem for run in self.sittings if run.problem]
+        self.report.violations += [run.problem for run in self.killed_runs if run.problem]
 
     # What came of it
 
@@ -298,9 +298,9 @@ class Round:
         """Hold the ledgers against the records of a finished run, and count."""
         report, ledgers = self.report, {post.url: post.entries() for post in self.posts}
         folders = [self.folder / run]
-        for sitting in self.sittings:
-            report.signals.update(sitting.signals)
-            report.exits.update(sitting.ends)
+        for killed_run in self.killed_runs:
+            report.signals.update(killed_run.signals)
+            report.exits.update(killed_run.ends)
         if deaths := sum(post.deaths for post in self.posts):
             report.signals["endpoint"] += deaths
         calm = self.calm()
@@ -326,14 +326,14 @@ class Round:
 
     def _cost_of_kills(self, ledgers: Iterable[Entries]) -> int:
         """True answers that kills may have cost: what was in flight."""
-        hard = sum(sitting.hard_kills for sitting in self.sittings)
+        hard = sum(killed_run.hard_kills for killed_run in self.killed_runs)
         shut = sum(post.deaths for post in self.posts) + sum(ledger.refusals for ledger in ledgers)
-        return self.slots * (hard * len(self.posts) + shut * len(self.sittings))
+        return self.slots * (hard * len(self.posts) + shut * len(self.killed_runs))
 
     def close(self) -> None:
         """End everything; what was written stays where something went wrong."""
-        for sitting in self.sittings:
-            sitting.end()
+        for killed_run in self.killed_runs:
+            killed_run.end()
         for post in self.posts:
             post.end()
         if not self.report.violations:

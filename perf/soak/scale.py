@@ -1,6 +1,6 @@
 """Many endpoints, parts, servers and actors that fail, and runs that are killed, round by round.
 
-A round lets one exam be sat in one of four ways: with several endpoints (``pool``), in parts that
+A round runs one exam in one of four ways: with several endpoints (``pool``), in parts that
 are merged (``parts``), with a server that Keju starts (``served``), by actors of Ray (``ray``).
 Endpoints misbehave, die and return, servers, actors and nodes are killed, and so is Keju itself,
 all at moments counted in records and drawn from a seed. In the end the ledgers of the endpoints
@@ -65,9 +65,9 @@ def play_pool(round_: Round) -> None:
         count = chance.randrange(len(other_posts) + 1) if start else len(other_posts)
         return round_.words("r", *urls_of([round_.posts[0], *chance.sample(other_posts, count)]))
 
-    sitting = round_.evaluate("r", words, kills)
+    killed_run = round_.evaluate("r", words, kills)
     round_.play()
-    round_.check("r", sitting.document)
+    round_.check("r", killed_run.document)
 
 
 def play_parts(round_: Round) -> None:
@@ -80,13 +80,13 @@ def play_parts(round_: Round) -> None:
     for number in range(1, part_count + 1):
         run, kills = f"part-{number}", round_.some_kills(part, round_.chance.randrange(1, 3))
         words = round_.words(run, *urls_of(round_.posts), "--shard", f"{number}/{part_count}")
-        sitting = round_.evaluate(run, words, kills)
-        sitting.abandoned = early and number == part_count
+        killed_run = round_.evaluate(run, words, kills)
+        killed_run.abandoned = early and number == part_count
     round_.play()
     if round_.report.violations:
         return round_.check("part-1", None)
     merged = _merge(round_)
-    missing = round_.size - sum(sitting.replies for sitting in round_.sittings)
+    missing = round_.size - sum(killed_run.replies for killed_run in round_.killed_runs)
     expected = INCOMPLETE if missing else 0
     if merged.code != expected:
         problem = f"merge ended with {merged.code}, not {expected}: {merged.err.strip()[-300:]}"
@@ -103,7 +103,7 @@ def play_parts(round_: Round) -> None:
 
 def _merge(round_: Round) -> CommandResult:
     """Merge the parts; before, the same command is killed in the middle."""
-    names = [sitting.run.name for sitting in round_.sittings]
+    names = [killed_run.run.name for killed_run in round_.killed_runs]
     words = ["-m", "keju", "merge", *names, "-o", "whole", "--work-dir", ".", "--json"]
     words += ["--no-report"]
     with subprocess.Popen(
@@ -142,9 +142,9 @@ def play_served(round_: Round) -> None:
         round_.at(round_.chance.randrange(1, round_.size * 9 // 10), kill_server)
     round_.some_weather(6, (*ATTEMPT_FAULTS, "refuse"), deaths=False)
     kills = round_.some_kills(round_.size, round_.chance.randrange(1, 4))
-    sitting = round_.evaluate("r", round_.words("r", "--serve", command), kills)
+    killed_run = round_.evaluate("r", round_.words("r", "--serve", command), kills)
     round_.play()
-    round_.check("r", sitting.document)
+    round_.check("r", killed_run.document)
 
 
 def play_ray(round_: Round) -> None:
@@ -183,13 +183,15 @@ def play_ray(round_: Round) -> None:
         return round_.words("r", *urls_of(round_.posts), *cluster_flags, python=python)
 
     around = raylets.around | {"PYTHONPATH": environment()["PYTHONPATH"]}
-    sitting = round_.evaluate("r", words, round_.some_kills(round_.size, 2), around, raylets.actors)
+    killed_run = round_.evaluate(
+        "r", words, round_.some_kills(round_.size, 2), around, raylets.actors
+    )
     round_.play()
     allowed_losses = (
-        round_.report.signals["actor"] + round_.report.signals["node"] + 3 * sitting.hard_kills
+        round_.report.signals["actor"] + round_.report.signals["node"] + 3 * killed_run.hard_kills
     )
     round_.allowed = TOLD_BY_ACTOR * allowed_losses
-    round_.check("r", sitting.document)
+    round_.check("r", killed_run.document)
 
 
 WAYS: Final = {"pool": play_pool, "parts": play_parts, "served": play_served, "ray": play_ray}

@@ -35,7 +35,8 @@ from keju.results.matrix import Matrix as Matrix
 from keju.results.score import score_run
 from keju.runs.run import Run
 from keju.signals import REMOTE, ThreadInterrupter
-from keju.task import FinishedTask, judge_stored, run_exams
+from keju.stored_tasks import judge_stored
+from keju.task import FinishedTask, run_exams
 
 TaskSource = TaskConfig | dict[str, Any] | str | Path
 """Settings: a TaskConfig, a mapping of its fields, or the path of a YAML or JSON file."""

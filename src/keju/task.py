@@ -16,10 +16,10 @@ from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.address import key_flag
 from keju.config.arms import AgentLimits
-from keju.config.load import load, merge
 from keju.engine.channel import ChannelLimits
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import KEPT_FAULTS, ReusedUnits, copy_cached, recall
+from keju.engine.run_sharing import SHARE
 from keju.engine.session import run_session
 from keju.errors import (
     ConfigError,
@@ -32,24 +32,21 @@ from keju.errors import (
     WriteError,
     join_hints,
 )
-from keju.files import read_json, typed_path
+from keju.files import typed_path
 from keju.interop.watchers import watch_runs
 from keju.judges import make_judge_stage
 from keju.messages import label_text
-from keju.models.registry import is_local, make_model, settings_without_effect
+from keju.models.registry import is_local, make_model
 from keju.progress.display import Display
 from keju.progress.watching import WATCHER, HeadlineScore
 from keju.reporting.html import write_outputs
-from keju.results.schema import Results, from_document, to_document
+from keju.results.schema import Results, to_document
 from keju.results.summarise import build_results, examples_of
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
 from keju.runs.run import (
-    GRADES,
-    RESULTS,
     Run,
     RunFolder,
-    command_name,
     damage_notices,
     find_run,
     make_run_folder,
@@ -61,10 +58,10 @@ from keju.runs.run_ids import find_unfinished
 from keju.runs.throughput import SessionThroughput, find_earlier_pace
 from keju.scores.exam_scores import ExamScores
 from keju.scores.exams import collect_hints, describe_exams
-from keju.scores.stored_replies import ExamRequests, iter_stored_replies, reread_replies
+from keju.scores.stored_replies import ExamRequests
 
 if TYPE_CHECKING:
-    from keju.engine.queue import StoppingRule
+    from keju.engine.queue import ArmsRule, StoppingRule
     from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
@@ -139,10 +136,10 @@ def _find_unfinished(config: TaskConfig, excluded: Collection[str] = ()) -> str 
 
 def _run_watched(config: TaskConfig, display: Display, *, report: bool) -> FinishedTask:
     with watch_runs(config, display):
-        return _notify_watcher(_run_exams(config, display, report=report))
+        return notify_watcher(_run_exams(config, display, report=report))
 
 
-def _notify_watcher(finished: FinishedTask) -> FinishedTask:
+def notify_watcher(finished: FinishedTask) -> FinishedTask:
     """Notify the watcher of the results and return `finished`."""
     if (watcher := WATCHER.get()) is not None:
         headlines = [
@@ -173,10 +170,10 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
             display.note(notice.message)
         with Journal(place.path) as journal:
             session = _Session(task, journal, place.path, display)
-            stop = _run_stage(partial(session.ask, cache))
+            stop = run_stage(partial(session.ask, cache))
             stop = session.grade(stop) or find_shortfall(task.jobs, config.error_limit)
             results = session.summarise(stop)
-            save_stop = _run_stage(partial(session.save, results, stop, report=report))
+            save_stop = run_stage(partial(session.save, results, stop, report=report))
             stop = stop or save_stop
     except KejuError as error:
         place.undo()
@@ -281,7 +278,7 @@ class _Session:
             return stop
         log = self.manifest if is_complete and self.task.asked_stage is not None else None
         grade = partial(stage.grade, self.folder, log, runs_programs=is_complete)
-        judge_stop = _run_stage(partial(grade, display=self.display))
+        judge_stop = run_stage(partial(grade, display=self.display))
         return stop or judge_stop
 
     def summarise(self, stop: KejuError | None) -> Results:
@@ -296,14 +293,14 @@ class _Session:
         """Write the grades, the manifest, the results and the report."""
         task = self.task
         self.journal.check()
-        stopped = {job.exam.benchmark: job.stopping for job in task.jobs if job.stopping}
+        stopped = {job.title: job.stopping for job in task.jobs if job.stopping}
         self.manifest.manifest.stopped = stopped or msgspec.UNSET
         write_grades(self.folder, task.stage.grades if task.stage is not None else ())
         self.manifest.finish(complete=stop is None)
         write_outputs(self.run, results, self.requests, task.config.language, report=report)
 
 
-def _run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
+def run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
     """Run a stage. Return the error that stopped it, if the run can be resumed after that.
 
     That is the result of the stage, a file that cannot be written, or Ctrl-C.
@@ -444,10 +441,21 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 
 def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: GradingStage | None
-) -> StoppingRule | None:
-    """Return the stopping rule of the task, or None."""
-    if not config.stops_early:
+) -> StoppingRule | ArmsRule | None:
+    """Return the stopping rule of the task, or None.
+
+    Arms that a judge grades are asked everything, because the judge grades at the end.
+    """
+    share = SHARE.get()
+    if share is not None and share.make_rule is not None:
+        rule: StoppingRule | None = share.make_rule(jobs, manifest, stage)
+        return rule
+    if not config.stops_early or (config.sweep is not None and stage is not None):
         return None
+    if config.sweep is not None and config.until_ci is None and config.until_decided is None:
+        from keju.results.sweep_rule import SweepRule
+
+        return SweepRule(config.sweep, config.seed)
     from keju.results.stopping_rule import make_rule
 
     return make_rule(config, jobs, manifest, stage)
@@ -563,113 +571,3 @@ def find_shortfall(jobs: Sequence[ExamScores], limit: float) -> KejuError | None
     if all(fault.kind in KEPT_FAULTS for fault in faults):
         return TooManyErrors("samples_failed_for_good", **values)
     return RunIncomplete("samples_failed", **values)
-
-
-def judge_run(
-    config: TaskConfig, folder: Path, *, display: Display | None = None, report: bool = True
-) -> FinishedTask:
-    """Grade the answers of the run in `folder` with ``config.judge`` and write its results again.
-
-    A judge whose endpoint is not ready raises EndpointError and changes nothing. If the run had
-    complete grades, they stay valid until the new ones are complete. A grading that stops early
-    stores only its verdicts.
-    """
-    display = display or Display()
-    with watch_runs(config, display):
-        return _notify_watcher(_judge_run(config, folder, display, report=report))
-
-
-def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bool) -> FinishedTask:
-    from keju.runs.resume_compat import find_differences, refuse_other_run
-
-    jobs = make_jobs(config)
-    stage = make_judge_stage(config, jobs)
-    if stage is None and config.judge is None:
-        raise ConfigError("judge_not_named")
-    if stage is not None:
-        stage.check()
-    with Journal(folder):
-        judge_settings = Manifest.read(folder).config.get("judge")
-        task = config.model_copy(
-            update={"judge": JudgeConfig(**judge_settings) if judge_settings else None}
-        )
-        facts = describe_exams(jobs)
-        file = ManifestFile(folder, task, facts, graded_by=config.judge)
-        assert file.before is not None
-        refuse_other_run(folder.name, find_differences(file.before, file.manifest), 0)
-        description = msgspec.structs.replace(file.manifest)
-        earlier = _load_complete_results(folder, file.before)
-        if earlier is not None and file.before is not None:
-            _describe_results(file.manifest, file.before)
-        run, requests = Run(folder), ExamRequests(jobs)
-        for reply, readings in reread_replies(iter_stored_replies(run, requests), jobs):
-            reply.enter(readings)
-        for job in jobs:
-            job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
-        notices = damage_notices(run.damaged, count_missing(jobs))
-        for notice in notices:
-            display.note(notice.message)
-        stop = None
-        if stage is not None:
-            stop = _run_stage(partial(stage.grade, folder, file, display=display, strict=True))
-        if stop is not None and earlier is not None:
-            return _keep_earlier_results(folder, earlier, stop, description.judge)
-        _describe_results(file.manifest, description)
-        results = build_results(jobs, file, stop, stage, notices)
-        complete = stop is None and not count_missing(jobs)
-        results = msgspec.structs.replace(results, complete=complete)
-
-        def save() -> None:
-            write_grades(folder, stage.grades if stage is not None else ())
-            file.finish(complete=complete)
-            write_outputs(run, results, requests, config.language, report=report)
-
-        save_stop = _run_stage(save)
-        stop = stop or save_stop
-    return FinishedTask(results, folder, f"keju judge {folder}", stop)
-
-
-def judge_stored(
-    run: Run,
-    judge_settings: dict[str, Any] | None,
-    flags: dict[str, Any],
-    *,
-    display: Display | None = None,
-    report: bool = True,
-) -> FinishedTask:
-    """Grade a stored run as its judge did, overridden by `judge_settings` and then by `flags`."""
-    from keju.judges.judge import complete_settings, fill_defaults
-
-    file, settings = run.folder / MANIFEST, dict(flags)
-    earlier = fill_defaults(run.manifest.graded_by or {})
-    if earlier:
-        settings["judge"] = earlier
-    if judge_settings is not None:
-        config = load(file, flags=settings, idle=settings_without_effect)
-        settings["judge"] = merge(earlier, complete_settings(config, judge_settings))
-    config = load(file, flags=settings, idle=settings_without_effect)
-    return judge_run(config, run.folder, display=display, report=report)
-
-
-def _describe_results(manifest: Manifest, source: Manifest) -> None:
-    """Copy the description of the results from `source` to `manifest`."""
-    manifest.complete, manifest.config = source.complete, source.config
-    manifest.benchmarks, manifest.graded_by = source.benchmarks, source.graded_by
-
-
-def _load_complete_results(folder: Path, before: Manifest | None) -> Results | None:
-    """Return the results of a run that was graded completely, by rules or by a judge, or None."""
-    if before is None or not before.complete or not (folder / RESULTS).is_file():
-        return None
-    results = from_document(read_json(folder / RESULTS))
-    ungraded = any(entry.outcomes["ungraded"] for entry in results.benchmarks)
-    return results if (folder / GRADES).is_file() or not ungraded else None
-
-
-def _keep_earlier_results(
-    folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
-) -> FinishedTask:
-    command = f"keju judge {command_name(folder)}"
-    if judge:
-        command += f" --judge {shlex.quote(json.dumps(judge))}"
-    return FinishedTask(results, folder, command, type(stop)("earlier_results_stay", problem=stop))

@@ -1,6 +1,6 @@
 """Record the runs of this folder: ``python -m tests.audit.make SRC``, with `SRC` that of version 0.1.
 
-Kept to show how the files came about: `keju eval` of version 0.1 sat the exams against the endpoint
+Kept to show how the files came about: `keju eval` of version 0.1 ran the exams against the endpoint
 of the tests, which said what `replies.py` holds, and the right answer in the protocol's own form to
 every other question. `RUN/manifest.json` and `RUN/records.jsonl` are what it wrote, with the folder
 of the machine as ``@ROOT@``. Do not run it with a later version: the stored scores are 0.1's.

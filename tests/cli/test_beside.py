@@ -14,7 +14,7 @@ QUESTIONS = '{"question": "1+1?", "answer": "2", "subset": "%s"}\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder below the current one, with an exam and a task that sits it."""
+    """A folder below the current one, with an exam and a task that runs it."""
     folder = tmp_path / "w"
     folder.mkdir()
     (folder / "q.jsonl").write_text(QUESTIONS % "a" + QUESTIONS % "b")

@@ -1,4 +1,4 @@
-"""Runs whose data was edited after they were sat: what is said of them, and what stays whole."""
+"""Runs whose data was edited later: the notices about them, and what stays the same."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import Keju
 pytestmark = pytest.mark.slow
 
 TASK = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "4")
-SITTING = (*TASK, "-q", "--no-report", "--run-id", "monday")
+EVAL = (*TASK, "-q", "--no-report", "--run-id", "monday")
 
 
 def test_a_model_with_one_slot_is_asked_one_thing_at_a_time(
@@ -35,7 +35,7 @@ def test_time_is_forecast_from_an_earlier_run_that_asked_the_same(keju: Keju) ->
     assert "no time is forecast: the work folder has no finished run of scripted" in (
         keju(*TASK, "--dry-run").out
     )
-    keju(*SITTING)
+    keju(*EVAL)
     assert "no time is forecast" not in keju(*TASK, "--dry-run").out
     document = keju(*TASK, "--dry-run", "--json", "--limit", "5").json
     pace = document["pace"]
@@ -72,14 +72,14 @@ def test_few_replies_tell_a_pace_where_no_run_has_more(keju: Keju) -> None:
 def test_nothing_is_forecast_from_a_run_of_another_kind_or_where_nothing_is_left(
     keju: Keju, changes: tuple[str, ...]
 ) -> None:
-    keju(*SITTING)
+    keju(*EVAL)
     ran = keju(*TASK, *changes, "--dry-run", "--json")
     assert ran.code == 0, ran.err
     assert "pace" not in ran.json
 
 
 def test_a_run_with_other_slots_tells_no_pace(keju: Keju) -> None:
-    keju(*SITTING)
+    keju(*EVAL)
     ran = keju("eval", "-m", "scripted", "--datasets", "demo", "--dry-run", "--json")
     assert "pace" not in ran.json
 
@@ -94,7 +94,7 @@ def test_a_plan_from_a_pilot_with_one_slot_counts_one_request_at_a_time(
 
     monkeypatch.setattr(ScriptedModel, "ask", slowly)
     monkeypatch.setattr(ScriptedModel, "facts", lambda self: {**facts(self), "slots": 1})
-    keju(*SITTING)
+    keju(*EVAL)
     document = keju("plan", "demo", "--pilot", "monday", "--limit", "5", "--json").json
     assert document["at_once"] == 1
     assert document["seconds"]["value"] == pytest.approx(30 * 0.5)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Keju
 
-SITTING = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q", "--no-report")
+EVAL = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q", "--no-report")
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ SITTING = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q",
 def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
     keju: Keju, flag: tuple[str, ...], pasted: str, language: str
 ) -> None:
-    ran = keju("--language", language, *SITTING, *flag)
+    ran = keju("--language", language, *EVAL, *flag)
     assert (ran.code, pasted in ran.err) == (2, True), ran.err
-    assert keju(*SITTING, "--dry-run", *shlex.split(pasted)).code == 0
+    assert keju(*EVAL, "--dry-run", *shlex.split(pasted)).code == 0
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
 def test_settings_in_several_words_are_told_the_one_value_that_holds_them(
     keju: Keju, arguments: tuple[str, ...], pasted: str, language: str
 ) -> None:
-    ran = keju("--language", language, *SITTING, *arguments)
+    ran = keju("--language", language, *EVAL, *arguments)
     assert (ran.code, pasted in ran.err, "--datasets" in ran.err) == (2, True, False), ran.err
-    assert keju(*SITTING, "--dry-run", *shlex.split(pasted)).code == 0
+    assert keju(*EVAL, "--dry-run", *shlex.split(pasted)).code == 0
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_settings_in_several_words_are_told_the_one_value_that_holds_them(
 def test_settings_that_cannot_be_put_together_are_told_the_form(
     keju: Keju, arguments: tuple[str, ...]
 ) -> None:
-    assert "--dataset-args 'NAME.KEY=VALUE,NAME.KEY=VALUE'" in keju(*SITTING, *arguments).err
+    assert "--dataset-args 'NAME.KEY=VALUE,NAME.KEY=VALUE'" in keju(*EVAL, *arguments).err
 
 
 def test_an_exam_after_settings_is_no_piece_of_them(keju: Keju) -> None:
     ran = keju("eval", "-m", "scripted", "--dataset-args", "demo.limit=1", "demo")
     assert "'demo' belongs to no option: write --datasets demo;" in ran.err
-    ran = keju(*SITTING, "--headers", "X-Key=sk-secret", "--headers", "X-Other=sk-other")
+    ran = keju(*EVAL, "--headers", "X-Key=sk-secret", "--headers", "X-Other=sk-other")
     assert "--headers 'KEY=VALUE,KEY=VALUE'" in ran.err
     assert "sk-" not in ran.err
 
@@ -98,7 +98,7 @@ def test_subsets_may_stand_in_one_text_and_are_stored_as_a_list(
     keju: Keju, text: str, subsets: list[str] | None
 ) -> None:
     flag = f"demo.subset_list={text},demo.limit=1"
-    ran = keju(*SITTING, "--run-id", "one", "--dataset-args", flag)
+    ran = keju(*EVAL, "--run-id", "one", "--dataset-args", flag)
     assert ran.code == 0, ran.err
     manifest = json.loads(Path("runs/one/manifest.json").read_text())
     stored = manifest["config"]["dataset_args"]["demo"]
@@ -132,14 +132,14 @@ def test_a_setting_of_a_run_from_a_file_is_told_the_line_that_sets_it(
     keju: Keju, tmp_path: Path, flag: tuple[str, ...], pasted: str, language: str
 ) -> None:
     (tmp_path / "task.yaml").write_text("model: scripted\ndatasets: [demo]\n")
-    sitting = ("run", "-c", "task.yaml", "-q")
-    ran = keju("--language", language, *sitting, *flag)
+    words = ("run", "-c", "task.yaml", "-q")
+    ran = keju("--language", language, *words, *flag)
     assert (ran.code, pasted in ran.err) == (2, True), ran.err
-    assert keju(*sitting, *shlex.split(pasted)).code == 0
+    assert keju(*words, *shlex.split(pasted)).code == 0
 
 
 def test_a_value_that_may_be_a_key_is_not_said_again(keju: Keju) -> None:
-    ran = keju(*SITTING, "--api-key-var", "sk-secret")
+    ran = keju(*EVAL, "--api-key-var", "sk-secret")
     assert (ran.code, "sk-secret" in ran.err) == (2, False)
     assert "--judge api_key_var=VALUE" in ran.err
     ran = keju("run", "-c", "task.yaml", "--headers", "X-Key=sk-secret")
@@ -150,18 +150,18 @@ def test_a_value_that_may_be_a_key_is_not_said_again(keju: Keju) -> None:
 def test_short_flags_of_settings_inside_others_are_accepted(keju: Keju) -> None:
     flags = ("--subset", "word_sorting", "--temperature", "0.3", "--max-tokens", "64")
     more_flags = ("--top-p", "0.9", "--concurrency", "3", "--name", "short")
-    assert keju(*SITTING, *flags, *more_flags).code == 0
+    assert keju(*EVAL, *flags, *more_flags).code == 0
     config = json.loads(Path("runs/short/manifest.json").read_text())["config"]
     expected = {"temperature": 0.3, "max_tokens": 64, "top_p": 0.9}
     assert {key: config["generation_config"][key] for key in expected} == expected
     assert config["dataset_args"]["demo"]["subset_list"] == ["word_sorting"]
     assert config["eval_batch_size"] == 3
-    near = keju(*SITTING, "--temprature", "0")
+    near = keju(*EVAL, "--temprature", "0")
     assert (near.code, "did you mean '--temperature'?" in near.err) == (2, True)
-    assert "few_shot_num" in keju(*SITTING, "--few-shot", "1").err
+    assert "few_shot_num" in keju(*EVAL, "--few-shot", "1").err
     several = keju("eval", "-m", "scripted", "--datasets", "demo", "bbh", "--subset", "snarks")
     assert "Write --dataset-args 'demo.subset_list=[snarks]'" in several.err
-    named = keju(*SITTING, "--name", "bbh")
+    named = keju(*EVAL, "--name", "bbh")
     assert (named.code, "choose another name, such as bbh-1" in named.err) == (2, True)
 
 
@@ -220,11 +220,11 @@ def test_a_model_that_is_like_none_here_needs_an_address(keju: Keju) -> None:
 @pytest.mark.parametrize(
     ("argv", "suggestion"),
     [
-        ((*SITTING, "--sample", "frist"), "first"),
-        ((*SITTING, "--order", "randm"), "random"),
-        ((*SITTING, "--tools", "pyton"), "python"),
-        ((*SITTING, "--reader", "markr"), "marker"),
-        ((*SITTING, "--protocol", "leters"), "letters"),
+        ((*EVAL, "--sample", "frist"), "first"),
+        ((*EVAL, "--order", "randm"), "random"),
+        ((*EVAL, "--tools", "pyton"), "python"),
+        ((*EVAL, "--reader", "markr"), "marker"),
+        ((*EVAL, "--protocol", "leters"), "letters"),
         (("eval", "-m", "scripted", "--datasets", "bhb"), "bbh"),
         (("list", "benchmark"), "benchmarks"),
         (("completion", "bsh"), "bash"),
@@ -238,7 +238,7 @@ def test_a_model_that_is_like_none_here_needs_an_address(keju: Keju) -> None:
 def test_a_name_out_of_a_list_is_told_the_nearest(
     keju: Keju, argv: tuple[str, ...], suggestion: str
 ) -> None:
-    keju(*SITTING, "--run-id", "monday")
+    keju(*EVAL, "--run-id", "monday")
     ran = keju(*argv)
     assert (ran.code, f"did you mean '{suggestion}'?" in ran.err) == (2, True), ran.err
 
@@ -274,7 +274,7 @@ def test_list_alone_says_what_can_be_listed(keju: Keju) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("list_kind", ["benchmarks", "subsets", "protocols", "models", "runs"])
 def test_below_a_table_stands_what_to_do_with_it(keju: Keju, list_kind: str, language: str) -> None:
-    keju(*SITTING, "--run-id", "monday")
+    keju(*EVAL, "--run-id", "monday")
     extra_flags = ("--benchmark", "demo") if list_kind in ("subsets", "protocols") else ()
     ran = keju("--language", language, "list", list_kind, *extra_flags)
     (command,) = re.findall(r"keju .*", ran.err)
@@ -349,7 +349,7 @@ def test_a_setting_with_keys_names_the_form_that_is_taken(
 def test_a_resumed_run_is_told_of_by_paths_as_they_are_typed_here(
     keju: Keju, tmp_path: Path, place: str
 ) -> None:
-    first_run = keju(*SITTING[:-1], "--run-id", "monday", "--work-dir", place)
+    first_run = keju(*EVAL[:-1], "--run-id", "monday", "--work-dir", place)
     printed_folder = first_run.out.partition("run folder: ")[2]
     assert printed_folder.startswith(f"{place}/monday\nreport: {place}/monday/report.html\n")
     for file in (f"{place}/monday/manifest.json", f"{tmp_path}/{place}/monday/manifest.json"):
@@ -363,7 +363,7 @@ def test_a_resumed_run_is_told_of_by_paths_as_they_are_typed_here(
 def test_a_path_outside_of_the_current_folder_stays_whole(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keju(*SITTING, "--run-id", "monday")
+    keju(*EVAL, "--run-id", "monday")
     monkeypatch.chdir(tmp_path / "runs" / "monday")
     ran = keju("eval", "--config", "manifest.json", "--resume", "-q")
     assert f"run folder: {tmp_path}/runs/monday\nreport: report.html\n" in ran.out
@@ -426,21 +426,21 @@ def test_a_setting_of_an_exam_at_a_path_is_told_a_line_that_sets_it(
         path = tmp_path / exam.removeprefix("custom:")
         path.parent.mkdir(exist_ok=True)
         path.write_text("question,answer,subset\n1+1?,2,join\n2+2?,4,group\n3+3?,6,group\n")
-    sitting = ("eval", "-m", "scripted", "--datasets", *exams)
-    ran = keju(*sitting, "--subset-list", "join")
+    words = ("eval", "-m", "scripted", "--datasets", *exams)
+    ran = keju(*words, "--subset-list", "join")
     assert (ran.code, pasted in ran.err) == (2, True), ran.err
     if len(exams) == 1:  # two of one name are refused for that
-        ran = keju(*sitting, *shlex.split(pasted), "--dry-run", "--json")
+        ran = keju(*words, *shlex.split(pasted), "--dry-run", "--json")
         assert [exam["subsets"] for exam in ran.json["benchmarks"]] == [1], ran.err
 
 
 def test_a_setting_of_an_exam_at_a_path_in_a_run_from_a_file(keju: Keju, tmp_path: Path) -> None:
     (tmp_path / "sql.csv").write_text("question,answer,subset\n1+1?,2,join\n2+2?,4,group\n")
     (tmp_path / "task.yaml").write_text("model: scripted\ndatasets: [demo]\n")
-    sitting = ("run", "-c", "task.yaml", "-q", "-b", "./sql.csv")
+    words = ("run", "-c", "task.yaml", "-q", "-b", "./sql.csv")
     pasted = "-s dataset_args.sql.shuffle=true"
-    assert pasted in keju(*sitting, "--shuffle", "true").err
-    assert keju(*sitting, *shlex.split(pasted)).code == 0
+    assert pasted in keju(*words, "--shuffle", "true").err
+    assert keju(*words, *shlex.split(pasted)).code == 0
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -466,7 +466,7 @@ def test_the_stand_in_says_that_it_can_use_calculators_alone(
 
 
 def test_a_run_in_place_of_an_exam_is_told_apart_from_one(keju: Keju) -> None:
-    assert keju(*SITTING, "--run-id", "tuesday").code == 0
+    assert keju(*EVAL, "--run-id", "tuesday").code == 0
     for command in ("stats", "prompts"):
         ran = keju(command, "tuesday")
         assert (ran.code, "this command takes an exam" in ran.err) == (2, True), ran.err

@@ -1,4 +1,4 @@
-"""What ``keju init`` writes works: the plug-in installs, passes its test and is sat; the config runs."""
+"""``keju init`` writes working files: a plug-in that installs and passes its test, and a task that runs."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ def test_a_judge_does_not_hide_that_replies_were_cut_off(
         return {"message": {"content": "Well, let me think"}, "finish_reason": "length"}
 
     with FaultyEndpoint(Plan(answers=speak)) as endpoint:
-        sitting = ("eval", "-m", "m", "--api-url", endpoint.url, *EXAM, "--run-id", "r", "-q")
-        assert keju(*sitting, "--no-report").code == 0
+        words = ("eval", "-m", "m", "--api-url", endpoint.url, *EXAM, "--run-id", "r", "-q")
+        assert keju(*words, "--no-report").code == 0
         ran = keju("judge", "r", "--model", "j", "--strategy", "llm", "--json", "-q", "--no-report")
     entry = ran.json["benchmarks"][0]
     assert entry["judge"]["judged"] == UNITS

@@ -15,13 +15,13 @@ from keju.models.weights import read_ahead
 from tests.cli.conftest import Keju
 from tests.support.local_model import real_weights, small_gguf
 
-SITTING = ("eval", "--datasets", "demo", "--limit", "1", "--no-report", "--model")
+EVAL = ("eval", "--datasets", "demo", "--limit", "1", "--no-report", "--model")
 LONG = 20.0
 
 
 def test_that_weights_are_loaded_is_said_before_it(keju: Keju) -> None:
     real_weights()
-    ran = keju(*SITTING, "embedded", "--generation-config", "max_tokens=1")
+    ran = keju(*EVAL, "embedded", "--generation-config", "max_tokens=1")
     lines = ran.err.splitlines()
     assert lines[1] == "loading the model embedded", ran.err
     assert sum("loading" in line for line in lines) == 1
@@ -29,7 +29,7 @@ def test_that_weights_are_loaded_is_said_before_it(keju: Keju) -> None:
 
 @pytest.mark.parametrize("flag", ["--json", "--quiet"])
 def test_a_model_that_is_ready_at_once_is_not_announced(keju: Keju, flag: str) -> None:
-    assert "loading" not in keju(*SITTING, "scripted", flag).err
+    assert "loading" not in keju(*EVAL, "scripted", flag).err
 
 
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="xllamacpp is not installed")
@@ -47,7 +47,7 @@ def test_ctrl_c_waits_for_no_weights_to_be_loaded(
 
     monkeypatch.setattr("keju.models.llama.model.LlamaServer", load)
     model = f"gguf:{small_gguf(tmp_path / 'small.gguf', template='x')}"
-    ran = keju(*SITTING, model, "--run-id", "r")
+    ran = keju(*EVAL, model, "--run-id", "r")
     waited = loaded.is_set()
     over.set()
     assert ran.code == 130

@@ -156,6 +156,7 @@ def test_list_runs(keju: Keju) -> None:
     assert keju("list", "runs").out.startswith("no runs in runs yet; ")
     keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "one", "-q")
     (row,) = keju("list", "runs", "--json").json["runs"]
+    assert f"keju view {row['run']}" in keju("list", "runs").err
     assert (row["run"], row["model"], row["benchmarks"]) == ("one", "scripted", ["demo"])
     assert row["complete"] is True
 

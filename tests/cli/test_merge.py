@@ -1,4 +1,4 @@
-"""``--shard`` and ``keju merge``: one run, sat in several jobs, is the run that one job sits."""
+"""``--shard`` and ``keju merge``: the parts of a run from several jobs make the run of one job."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ def test_a_run_in_three_shards_is_the_plain_run(
     )
 
 
-@pytest.mark.parametrize("place", ["write_json", "_finish", "write_outputs"])
+@pytest.mark.parametrize("place", ["write_json", "_summarise_merged", "write_outputs"])
 def test_a_merge_that_is_killed_leaves_nothing_and_can_be_repeated(
     place: str, evaluate: Evaluate, keju: Keju
 ) -> None:
     parts = evaluate.parts("1/2", "2/2")
     words = ("merge", *parts, "-o", "whole", "--json", "--no-report")
-    assert killed_in("keju.merge", place, *words) == 9
+    assert killed_in("keju.stored_tasks", place, *words) == 9
     assert not (RUNS / "whole").exists()
     assert "whole" not in keju("list", "runs", "--json").out
     merged = keju(*words)
@@ -322,8 +322,8 @@ echo 4711
 def test_the_array_of_jobs_in_the_documentation_works(
     evaluate: Evaluate, keju: Keju, tmp_path: Path
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
-    script, submit, _ = re.findall(r"```bash\n(.*?)```", page.partition("### Slurm")[2], re.DOTALL)
+    page = (Path(__file__).parents[2] / "docs" / "many-models.md").read_text()
+    script, submit, _ = re.findall(r"```bash\n(.*?)```", page.partition("#### Slurm")[2], re.DOTALL)
     task = {"model": "m", "api_url": evaluate.endpoint.url, "datasets": ["demo"]}
     Path("task.yaml").write_text(json.dumps(task))
     Path("part.sbatch").write_text(script)

@@ -205,8 +205,8 @@ def test_the_doctor_tells_programs_of_every_check(keju: Keju, unwell: Path) -> N
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_sentences_are_broken_between_words(screen: Screen, language: str) -> None:
-    sitting = ("eval", "--model", "scripted", "--datasets", "demo", "--language", language)
-    lines = screen(60, *sitting, "--dry-run")[-4:]
+    words = ("eval", "--model", "scripted", "--datasets", "demo", "--language", language)
+    lines = screen(60, *words, "--dry-run")[-4:]
     assert max(map(cells, lines)) <= 60, lines
     assert "scripted" in " ".join(lines)
 

@@ -71,8 +71,12 @@ def test_a_chinese_table_in_gb18030(keju: Keju, tmp_path: Path) -> None:
     ran = keju(*EVAL, "quiz.csv", "--json")
     assert ran.code == 0, ran.err
     columns = "question = 题目, answer = 答案, A = 选项A, B = 选项B"
-    expected = f"2 multiple-choice questions; columns {columns}; encoded as GB18030"
+    form = "encoded as GB18030; instructions in Chinese"
+    expected = f"2 multiple-choice questions; columns {columns}; {form}"
     assert reading_of(ran.err) == expected
+    shown = keju("show", "quiz.csv").out
+    assert "请先思考" in shown
+    assert "ANSWER" not in shown
 
 
 def score_outputs(keju: Keju, table: str, **outputs: str) -> dict[str, Any]:

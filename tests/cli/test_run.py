@@ -337,6 +337,16 @@ def test_tools_that_would_be_called_alike_are_refused(
     assert (ran.code, words in ran.err) == (2, True), ran.err
 
 
+def test_a_run_gets_the_name_that_the_command_gives(keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("model: scripted\ndatasets: [demo]\nlimit: 1\n")
+    assert keju("run", "-c", "a.yaml", "--name", "wednesday", "-q").code == 0
+    assert (tmp_path / "runs" / "wednesday" / "report.html").is_file()
+    ran = keju("run", "-c", "a.yaml", "--name", "bbh")
+    assert (ran.code, "is the name of an exam" in ran.err) == (2, True)
+    ran = keju("run", "-c", "a.yaml", "--name", "x", "--run-id", "y")
+    assert (ran.code, "keep one of them" in ran.err) == (2, True)
+
+
 def test_one_arm_alone(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
     with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 2}
@@ -685,7 +695,7 @@ def test_a_run_without_servers_says_that_nothing_is_compared(
 def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:
-    """And not with a run that was sat in other arms."""
+    """Nor with a run that has other arms."""
     with serve(calculates) as served:
         settings = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
         alone = write(tmp_path, served, arms=arms("calc"), **settings)

@@ -9,7 +9,7 @@ import pytest
 
 from keju.errors import UsageError
 from keju.models.scripted import ScriptedModel
-from keju.results.scored_exam import mismatches, sittings_of
+from keju.results.scored_exam import mismatches, scored_exams_of
 from keju.types import Request
 from tests.cli.conftest import Keju
 
@@ -35,16 +35,16 @@ def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> object:
 def test_a_run_is_what_its_results_say(keju: Keju, evaluate: object) -> None:
     assert callable(evaluate)
     evaluate("one")
-    (sitting,) = sittings_of("one")
+    (scored_exam,) = scored_exams_of("one")
     (entry,) = keju("score", "one", "--json").json["benchmarks"]
-    scores = [item.score for item in sitting]
-    assert len(sitting) == entry["n"]
+    scores = [item.score for item in scored_exam]
+    assert len(scored_exam) == entry["n"]
     graded = [score for score in scores if score is not None]
     assert sum(graded) / len(graded) == pytest.approx(entry["metrics"]["accuracy"]["value"])
-    assert {item.answer for item in sitting} <= {"A", None}
-    assert all(item.cluster is None for item in sitting)
-    assert not sitting.usage_of("cost", range(len(sitting)))
-    assert (sitting.name, sitting.model, sitting.arm) == ("one", "scripted", "")
+    assert {item.answer for item in scored_exam} <= {"A", None}
+    assert all(item.cluster is None for item in scored_exam)
+    assert not scored_exam.usage_of("cost", range(len(scored_exam)))
+    assert (scored_exam.name, scored_exam.model, scored_exam.arm) == ("one", "scripted", "")
 
 
 def test_conditions_are_told_from_circumstances(evaluate: object) -> None:
@@ -53,9 +53,9 @@ def test_conditions_are_told_from_circumstances(evaluate: object) -> None:
     evaluate("two", "B", "--generation-config", '{"temperature": 0.5}', "--limit", "3")
     evaluate("three", "A", "--seed", "7")
     (first_source,), (second_source,), (three,) = (
-        sittings_of("one"),
-        sittings_of("two"),
-        sittings_of("three"),
+        scored_exams_of("one"),
+        scored_exams_of("two"),
+        scored_exams_of("three"),
     )
     assert not any(mismatch.decisive for mismatch in mismatches(first_source, second_source))
     assert {"temperature", "limit"} <= {
@@ -79,4 +79,4 @@ def test_strange_sources_are_refused_by_name(evaluate: object) -> None:
         ("one", "bbh", "does not include bbh"),
     ):
         with pytest.raises(UsageError, match=message):
-            sittings_of(source, datasets=exam)
+            scored_exams_of(source, datasets=exam)

@@ -14,7 +14,7 @@ from keju.models.scripted import ScriptedModel
 from keju.types import Reply, Request
 from tests.cli.conftest import Keju
 
-SITTING = (
+EVAL = (
     "eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--eval-batch-size", "1",
     "--no-report", "--run-id", "r",
 )  # fmt: skip
@@ -38,14 +38,14 @@ def test_the_first_interrupt_breaks_off_the_reply_of_a_local_model(
 
     monkeypatch.setattr(ScriptedModel, "ask", ask)
     monkeypatch.setattr(ScriptedModel, "quits", quits)
-    stopped = keju(*SITTING)
+    stopped = keju(*EVAL)
     assert stopped.code == 130
     assert ("1 reply in progress is broken off" in stopped.err) is quits
     assert ("press Ctrl-C again to stop at once" in stopped.err) is not quits
     journal = Path("runs/r/records.jsonl")
     kept_lines = INTERRUPTED_AT - 1 if quits else INTERRUPTED_AT
     assert len(journal.read_text().splitlines()) == kept_lines
-    resumed = keju(*SITTING, "--resume")
+    resumed = keju(*EVAL, "--resume")
     assert resumed.code == 0, resumed.err
     ids = [json.loads(line)["id"] for line in journal.read_text().splitlines()]
     assert len(ids) == len(set(ids)) == QUESTIONS
@@ -62,7 +62,7 @@ def test_an_interrupt_before_the_first_answer_warns_of_no_numbers(
 
     monkeypatch.setattr(ScriptedModel, "ask", ask)
     monkeypatch.setattr(ScriptedModel, "quits", True)
-    stopped = keju(*SITTING, "--json")
+    stopped = keju(*EVAL, "--json")
     assert stopped.code == 130
     entry = stopped.json["benchmarks"][0]
     assert (entry["n"], stopped.json["complete"]) == (0, False)

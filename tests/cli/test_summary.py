@@ -208,4 +208,4 @@ def test_the_list_of_runs_offers_to_go_on_with_one_that_is_not_finished(keju: Ke
     assert "keju eval --config runs/r/manifest.json --resume" in keju("list", "runs").err
     keju("eval", "--config", "runs/r/manifest.json", "--resume", "--budget", "requests=500", "-q")
     stderr = keju("list", "runs").err
-    assert ("keju report r" in stderr, "--resume" in stderr) == (True, False)
+    assert ("keju view r" in stderr, "--resume" in stderr) == (True, False)

@@ -76,7 +76,8 @@ CASES: list[tuple[str, str, str]] = [
     (f"{EVAL} latin.csv", "the encoding is unclear", "'CSV UTF-8'"),
     (f"{EVAL} nameless.csv", "'question' is missing", "Rename the field of the questions"),
     (f"{EVAL} open.csv", "a quote that is opened", "Close it"),
-    (f"{EVAL} notes.docx", "unknown benchmark 'notes.docx'", "./notes.docx"),
+    (f"{EVAL} notes.docx", "does not read files like notes.docx", "save the questions as CSV"),
+    (f"{EVAL} bbh --data-dir DATA", "DATA is not a folder", "keju data pull"),
     ("init exam missing.csv", "no exam at missing.csv", "a file of questions"),
     # Endpoints
     ("eval -m gpt-x --datasets demo", "needs the address of its endpoint", "--api-url"),
@@ -91,7 +92,7 @@ CASES: list[tuple[str, str, str]] = [
     ("view nothing", "no run nothing", "name a folder with runs"),
     ("view a nothing", "no run nothing", "valid: a"),
     ("export a a2", "several runs go into one table", "keju export a a2 --table csv"),
-    ("export a -o a.docx", "its suffix is of no format", ".md, .tex"),
+    ("export a -o a.docx", "does not know this suffix", ".md, .tex"),
     ("export a --table docx", "'docx' is not one of", "'md', 'latex', 'csv'"),
     ("report a -o a.pdf", "as HTML, not as 'a.pdf'", "ends in .html"),
     ("judge a", "no judge is named", "--model NAME"),

@@ -119,7 +119,7 @@ def reference_flash(
 
 
 def test_the_two_parts_add_up_to_the_masked_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_flash", reference_flash)
+    monkeypatch.setattr(attention, "flash_segments", reference_flash)
     packed = pack(
         [PrefixBranch([1, 2, 3], [[4], [5, 6]]), PrefixBranch([7], [[8, 9], [10, 11, 12]])], CPU
     )

@@ -13,7 +13,8 @@ from keju.engine.job import Job, make_jobs
 from keju.judges.exam import submit
 from keju.judges.prompts import ANSWER
 from keju.runs.journal import Records
-from keju.task import judge_run, run_exams
+from keju.stored_tasks import judge_run
+from keju.task import run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Sample, Score
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import benchmark_entry, judged_config

@@ -14,7 +14,8 @@ from keju.config.load import merge
 from keju.errors import ConfigError, EndpointError
 from keju.judges.judge import complete_settings
 from keju.runs.journal import VERDICTS
-from keju.task import judge_run, run_exams
+from keju.stored_tasks import judge_run
+from keju.task import run_exams
 from tests.support import open_exam
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (

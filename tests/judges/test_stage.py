@@ -25,7 +25,8 @@ from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records
 from keju.runs.run import GRADES, Run
-from keju.task import judge_run, run_exams
+from keju.stored_tasks import judge_run
+from keju.task import run_exams
 from keju.types import Answer, Reading, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (

@@ -13,7 +13,16 @@ import msgspec
 import pytest
 
 from keju.models.llama.model import LlamaModel, LlamaSettings
-from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling
+from keju.types import (
+    Continuation,
+    ContinuationScore,
+    Message,
+    Prefix,
+    Prompt,
+    Reply,
+    Request,
+    Sampling,
+)
 from tests.support.local_model import real_weights
 
 pytestmark = pytest.mark.slow
@@ -273,3 +282,43 @@ def test_facts_name_what_determines_the_replies(model: LlamaModel) -> None:
 def test_preflight_lets_it_speak(model: LlamaModel) -> None:
     for sampling in (CHAT, LABELS, msgspec.structs.replace(LABELS, form="chat")):
         LOOP.run(model.preflight(sampling))
+
+
+def score(model: LlamaModel, *parts: Continuation) -> list[ContinuationScore]:
+    sampling = Sampling(form="completion", decode="continuations")
+    reply = ask(model, parts[0].context, sampling, continuations=parts)
+    assert reply.error is None, reply.error
+    assert reply.continuations is not None
+    return list(reply.continuations)
+
+
+def test_a_continuation_of_one_token_has_the_log_probability_of_the_label(
+    model: LlamaModel,
+) -> None:
+    text = SHARED.lead + "(A) 7 (B) 2\nAnswer: ("
+    labels = ask(model, text, LABELS, labels="AB").label_logprobs
+    assert labels is not None
+    scores = score(model, Continuation(text, "A"), Continuation(text, "B"))
+    for label, value in zip("AB", scores, strict=True):
+        assert value.logprob == pytest.approx(labels[label], abs=0.02)
+        assert value.tokens == 1
+    assert [value.greedy for value in scores] == [
+        labels[label] == max(labels.values()) for label in "AB"
+    ]
+
+
+def test_the_parts_of_a_continuation_add_up(model: LlamaModel) -> None:
+    context = "The capital of France is"
+    whole, first, rest = score(
+        model,
+        Continuation(context, " Paris, of course"),
+        Continuation(context, " Paris"),
+        Continuation(context + " Paris", ", of course"),
+    )
+    assert whole.logprob == pytest.approx(first.logprob + rest.logprob, abs=0.05)
+    assert whole.tokens == first.tokens + rest.tokens
+    (rolling,) = score(model, Continuation("", "A cat sat on it.", rolling=True))
+    (empty,) = score(model, Continuation("", "A cat sat on it."))
+    assert rolling.logprob == pytest.approx(empty.logprob, abs=0.05)
+    unlikely = score(model, Continuation(context, " zq"))[0]
+    assert unlikely.logprob < first.logprob

@@ -326,6 +326,11 @@ def _unlimited(stage: Stage) -> None:
     del stage.environ["KEJU_LIMIT"]
 
 
+def _exports(stage: Stage) -> None:
+    _unlimited(stage)
+    _log_of_lm_eval(stage)
+
+
 def _web_tools(stage: Stage) -> None:
     _unlimited(stage)
     parts = urlsplit(stage.house.mcp)
@@ -346,16 +351,15 @@ def _weekly(stage: Stage) -> None:
 
 
 PREPARED: dict[str, Callable[[Stage], None]] = {
-    "bridges": _log_of_lm_eval,
-    "clusters": _task,
     "compare": _sources,
     "configuration": _task,
     "exams": _unlimited,  # a submission has all questions
     "examples/README": _unlimited,  # so many questions that a gate can decide
-    "exports": _unlimited,
+    "exports": _exports,
     "fresh": lambda stage: stage.run("curve", "RUN"),
     "gate": _unlimited,
     "judges": _graded,
+    "many-models": _task,
     "mcp": _web_tools,
     "models": _weights,
     "own-questions": _capitals,

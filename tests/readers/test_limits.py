@@ -67,6 +67,13 @@ def test_denials_and_corrections_are_never_misread(data: Path) -> None:
     assert missed <= 0.3
 
 
+def test_further_styles_are_never_misread(data: Path) -> None:
+    misread, missed, invented = shares(tally_written(READERS / "unseen.jsonl", data))
+    assert misread == 0
+    assert invented <= 0.015  # values on the way that are options too
+    assert missed <= 0.28
+
+
 def test_replies_that_were_labelled_first_are_read_within_the_limits(data: Path) -> None:
     tallies = tally_blind(data)
     if set(tallies) != set(LIMITS):

@@ -254,7 +254,7 @@ def test_readers_that_disagree_are_listed(tmp_path: Path) -> None:
     _, parsed = page(tmp_path, [], results)
     assert "20 of 30 disagreements" in parsed.text
     assert "keju score tuesday --reader paper,robust --json" in parsed.text
-    assert "Id Right answer paper robust bbh_ snarks_ 0 (A) unparsed (A) correct" in parsed.text
+    assert "Id Right answer paper robust bbh_ snarks_0 (A) unparsed (A) correct" in parsed.text
 
 
 @pytest.mark.parametrize(

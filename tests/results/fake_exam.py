@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from keju.answers.kinds import Choice
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.base import DataSource, Exam, Mean, Protocol, Reference, Subset
+from keju.engine.job import Job
+from keju.results.gate_rows import NO_WORSE, GateRow
 from keju.results.schema import SCHEMA, ResultEntry, Results, Timing, UsageTotals, to_document
+from keju.results.scored_exam import ScoredExam
 from keju.results.summarise import summarise
 from keju.scores.tally import Tally
-from keju.types import Answer, Outcome, Prefix, Prompt, Reading, Sample, Score
+from keju.types import (
+    Answer,
+    Outcome,
+    Prefix,
+    Prompt,
+    Reading,
+    Reply,
+    Sample,
+    Sampling,
+    Score,
+    Usage,
+)
 
 PROTOCOL = Protocol(name="plain", version="1", reader="robust", about="made for tests")
 
@@ -113,3 +130,33 @@ def document_of(*entries: ResultEntry) -> dict[str, Any]:
 
 
 REFERENCE = Reference("paper", {"accuracy": 0.5}, {"a": 0.4})
+
+
+def make_job(outcomes: str, *, arm: str = "", epochs: int = 1, **attributes: Any) -> Job:
+    """An exam with one subset, with outcomes written as letters and ten tokens more per unit."""
+    exam = make_exam({"all": len(outcomes) // epochs}, **attributes)
+    reader = RobustReader(Choice(), strict=ANSWER_COLON)
+    job = Job(exam, Sampling(), [reader], model="m", arm=arm, epochs=epochs)
+    for unit, letter in enumerate(outcomes):
+        if letter != ".":
+            score = Score(float(letter == "1"), OUTCOME_OF[letter])
+            reply = Reply("A", usage=Usage(100 + 10 * unit, 10), seconds=1.0 + unit)
+            job.enter_readings(unit, reply, (), (Reading("robust", Answer("A"), score),))
+    return job
+
+
+def make_scored(outcomes: str, name: str = "r1", **settings: Any) -> ScoredExam:
+    """A scored exam of the run `name`; `settings` are those of `make_job`."""
+    facts = {key: settings.pop(key) for key in ("conditions", "circumstances") if key in settings}
+    job = make_job(outcomes, **settings)
+    return ScoredExam(name=name, model=f"model-{name}", job=job, command=name, **facts)
+
+
+def make_row(**changes: Any) -> GateRow:
+    """An undecided gate of 100 questions; `changes` are its other fields."""
+    values: dict[str, Any] = {
+        "exam": "demo", "gate": NO_WORSE, "verdict": "inconclusive", "n": 100, "left_out": 0,
+        "score": 0.8, "value": -0.01, "limit": -0.02, "low": -0.05, "high": 0.03, "p": 0.2,
+        "p_fail": 0.6, "whole": 400,
+    }  # fmt: skip
+    return GateRow(**values | changes)

@@ -99,8 +99,8 @@ def test_a_clear_effect_a_harm_and_none_are_told_apart() -> None:
     assert no_effect.difference == even.difference == 0.0
     # Bonett and Price: ± 1.96 sqrt(2 / 22 / 22)
     assert no_effect.conclusion.text() == (
-        "placebo and baseline score the same on every one of 20 questions (95 % interval -12.60 to "
-        "+12.60 points); a difference of less than 12.60 points would need more questions to show"
+        "placebo and baseline score the same on every one of 20 questions (95 % interval -12.6 to "
+        "+12.6 points); a difference of less than 12.6 points would need more questions to show"
     )
     assert "points would need more questions to show" in even.conclusion.text()
     languages: tuple[Language, ...] = ("en", "zh")

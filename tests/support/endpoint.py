@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tests.support.echo import tokenize
 from tests.support.replies import (
     EndpointRequest,
     Plan,
@@ -128,8 +129,13 @@ class _Connection(asyncio.Protocol):
         elif method == "GET" and target == "/stats":
             self._write(200, msgspec.json.encode(self.stats.snapshot()))
         elif method == "GET" and target == "/v1/models":
-            models = [{"id": name, "object": "model"} for name in self.plan.models]
+            length = {} if self.plan.context is None else {"max_model_len": self.plan.context}
+            models = [{"id": name, "object": "model"} | length for name in self.plan.models]
             self._write(200, msgspec.json.encode({"object": "list", "data": models}))
+        elif method == "POST" and target == "/tokenize" and self.plan.echo == "tokens":
+            document = _decode_body(body)
+            tokens = tokenize(document["prompt"], document["add_special_tokens"])
+            self._write(200, msgspec.json.encode({"tokens": tokens, "count": len(tokens)}))
         elif method == "POST" and target in ROUTES:
             self._post(target, headers, body)
         else:

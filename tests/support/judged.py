@@ -73,5 +73,5 @@ def benchmark_entry(results: dict[str, Any]) -> dict[str, Any]:
 
 RIGHT = sum(n % 3 != 1 for n in range(SIZE))
 PREFLIGHTS = 2
-"""The judge's endpoint is tried before the candidate sits, and again before it grades."""
+"""The judge's endpoint is tried before the candidate is asked, and again before it grades."""
 JUDGED = sum(n % 3 != 2 for n in range(SIZE))

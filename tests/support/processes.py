@@ -12,7 +12,7 @@ from typing import Any
 
 def environment() -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     return clean | {"PYTHONPATH": os.pathsep.join((str(root / "src"), str(root)))}
 
 

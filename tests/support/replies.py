@@ -96,6 +96,9 @@ class Plan:
     """How many choices every reply has; all but the first say something else."""
     prompt_cap: int | None = None
     """The most tokens of a prompt that are read, and counted."""
+    echo: Literal["", "texts", "tokens", "single"] = ""
+    """Whether completions with ``echo`` hold the log-probabilities of the prompt: of several prompts
+    at once, with a route ``/tokenize``, or of one prompt at a time."""
     default_max_tokens: int | None = None
     """Where replies end if the request has no limit, as on many completion routes."""
 
@@ -152,11 +155,16 @@ def refusal(plan: Plan, request: EndpointRequest, authorization: str) -> tuple[i
             if name == "max_tokens":
                 message += " Use 'max_completion_tokens' instead."
             return 400, error_body(400, message, "unsupported_parameter")
+    if plan.echo == "single" and isinstance(request.body.get("prompt"), list):
+        return 400, error_body(400, "prompt must be a string")
     max_tokens = request.body.get("max_tokens")
     if max_tokens is not None and max_tokens < plan.min_max_tokens:
         message = f"max_tokens must be at least {plan.min_max_tokens}, got {max_tokens}"
         return 400, error_body(400, message)
-    if plan.context is not None and len(request.text) > plan.context:
+    length = len(request.text)
+    if plan.echo and isinstance(prompts := request.body.get("prompt"), list):
+        length = 1 + max(len(prompt) for prompt in prompts)  # tokens, and the new one
+    if plan.context is not None and length > plan.context:
         message = f"This model's maximum context length is {plan.context} tokens."
         return 400, error_body(400, message, "context_length_exceeded")
     return _logprobs_refusal(plan, request)
@@ -180,6 +188,13 @@ def _wanted_logprobs(request: EndpointRequest) -> int:
 
 def answer(plan: Plan, request: EndpointRequest) -> bytes:
     """The body of a good reply."""
+    if plan.echo and request.body.get("echo"):
+        from tests.support.echo import echo_choices
+
+        choices = echo_choices(plan, request)
+        usage = {"prompt_tokens": sum(len(c["logprobs"]["tokens"]) - 1 for c in choices)}
+        model = plan.model_name or request.body.get("model")
+        return msgspec.json.encode({"model": model, "choices": choices, "usage": usage})
     content = _content(plan, request)
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if request.route == "completion":

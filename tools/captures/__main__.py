@@ -3,6 +3,9 @@
 Models that stand in for real ones answer the complete exams of DATA_DIR over HTTP. Keju evaluates
 them, and each command is typed into a terminal of 80×24 and of 120×40, in English and in Chinese.
 What the screen then shows is written to ``docs/pictures/terminal``.
+
+The name ``pictures`` stands for the pictures of the READMEs and of the documentation. They need
+Chromium and a Chinese font.
 """
 
 from __future__ import annotations
@@ -67,6 +70,8 @@ CAPTURES = {
 }
 
 
+PICTURES = "pictures"
+DEMO = "eval --config examples/demo.yaml"
 ALONE = {"eval-one-exam", "eval-two-exams", "mcp", "demo"}
 """The captures that need no runs."""
 
@@ -85,7 +90,7 @@ def main() -> None:
         home = Path(folder)
         environment = _environment(url, Path(data_dir).absolute())
         shutil.copytree(ROOT / "examples", home / "base" / "examples")
-        chosen = names or list(CAPTURES)
+        chosen = names or [*CAPTURES, PICTURES]
         for words in SETUP if set(chosen) - ALONE else ():
             command = [sys.executable, "-m", "keju", *shlex.split(words), "-q", "--json"]
             subprocess.run(
@@ -96,7 +101,14 @@ def main() -> None:
                 stdout=subprocess.DEVNULL,
             )
         FOLDER.mkdir(parents=True, exist_ok=True)
-        for name in chosen:
+        if PICTURES in chosen:
+            demo = shutil.copytree(home / "base", home / PICTURES)
+            command = [sys.executable, "-m", "keju", *shlex.split(DEMO), "-q", "--json"]
+            subprocess.run(
+                command, cwd=demo, env=environment, check=True, stdout=subprocess.DEVNULL
+            )
+            _make_pictures(home / "base" / "runs", next((demo / "demo").iterdir()))
+        for name in [name for name in chosen if name != PICTURES]:
             for size in map(Size._make, SIZES):
                 for language in LANGUAGES:
                     place = shutil.copytree(home / "base", home / f"{name}-{size}-{language}")
@@ -104,6 +116,15 @@ def main() -> None:
                     file = FOLDER / f"{name}.{size.columns}x{size.rows}.{language}.txt"
                     file.write_text(text, "utf-8")
                     print(file.relative_to(ROOT), flush=True)
+
+
+def _make_pictures(runs: Path, demo: Path) -> None:
+    from tools.captures.pictures import SUFFIXES, draw_terminal, take_pictures
+
+    for language, suffix in SUFFIXES.items():
+        capture = FOLDER / f"demo.80x24.{language}.txt"
+        draw_terminal(capture, FOLDER.parent / f"terminal{suffix}.svg")
+    take_pictures(runs, demo, "both-bf16", FOLDER.parent)
 
 
 @contextmanager

@@ -21,7 +21,15 @@ from keju.answers.segments import (
     last_block,
     last_paragraph,
 )
-from keju.answers.sentences import BRIEF, BROKEN_NUMBER, clauses, has_wide
+from keju.answers.sentences import (
+    BRIEF,
+    BROKEN_NUMBER,
+    clauses,
+    has_wide,
+    is_about_another_quantity,
+    is_about_part,
+    last_clause,
+)
 from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
@@ -51,6 +59,33 @@ def remove_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
         is_answer = kind.whole(line, sample) is not None and not _LABELLED.match(following_lines)
         return body if is_answer else text
     return body
+
+
+_COURTESY = load_pattern("courtesy")
+_COURTESY_STEMS = (
+    "you",
+    "hope",
+    "feel free",
+    "hesitate",
+    "hank",
+    "happy to",
+    "希望",
+    "如",
+    "需要我",
+    "欢迎",
+    "还有",
+)
+"""A part of every match of `_COURTESY`; quicker to find than a pattern."""
+_LONGEST_COURTESY = 200
+
+
+def remove_courtesy(text: str) -> str:
+    """Return a reply without the offers and wishes at its end."""
+    tail = text[-_LONGEST_COURTESY:]
+    if not any(map(tail.__contains__, _COURTESY_STEMS)):
+        return text
+    courtesy = _COURTESY.search(text, max(0, len(text) - _LONGEST_COURTESY))
+    return text[: courtesy.start()] if courtesy else text
 
 
 def remove_cut_letter(text: str) -> str:
@@ -256,6 +291,11 @@ def find_sentence_answer(text: str, kind: AnswerKind, sample: Sample) -> str | N
     first_sentence = next(clauses(text[start : start + LONGEST_LINE]), "")
     if first_sentence.startswith("```"):
         return None
+    is_brief = text[start : start + 1] in ("(", "[") and len(text) <= 2 * LONGEST_LINE
+    if is_brief and (value := kind.leading(text.strip(), sample)):
+        return value  # a label and an option's text of several sentences
+    if sample.asks_for_wrong and len(first_sentence) > 8 and not LABELLED.match(first_sentence):
+        return None  # a statement of the options, called right or wrong
     sentence_end = start + len(first_sentence)
     if _NEXT_LABEL.match(text[sentence_end : sentence_end + BARE]):
         return None
@@ -348,7 +388,10 @@ def _parts_after_equals(block: str, text: str, kind: AnswerKind, sample: Sample)
         return []
     right_side = _ALMOST.split(right_side, maxsplit=1)[0]
     if kind.equations:
-        return [right_side] if kind.evaluates(left_side, sample) else []
+        is_step = is_about_part(last_clause(left_side)) or not kind.evaluates(left_side, sample)
+        return [] if is_step else [right_side]
+    if is_about_another_quantity(last_clause(left_side), sample):
+        return []
     is_name = len(right_side) < 4 and right_side.strip(DRESSING + ".").isalpha()
     if is_name or BROKEN_NUMBER.fullmatch(block) or not _is_complete_equation(text, kind):
         return []
@@ -362,6 +405,8 @@ _BROKEN = lazy_pattern(r"[(\[][A-Z]")
 def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
     """Return possible answers in a last line that begins with other words: ``Total: 8``."""
     parts = []
+    if bare[:1] == "|":  # the last row of a table
+        bare = bare.strip("|" + DRESSING).replace(" |", ":", 1)
     if heading := _HEADING.match(bare):
         bare = bare[heading.end() :].strip(DRESSING)
         parts.append(bare)

@@ -91,6 +91,8 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
     """
     if len(sample.labels) < 2:
         return Conclusion()  # a row without its options: any named option may be a different one
+    if len(text) > 2 * BRIEF and text[-1] in _BREAKS_OFF:
+        return Conclusion()  # quicker than the checks of the form, with the same result
     whole_length, text = len(text.rstrip()), _remove_incomplete_parts(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
@@ -98,6 +100,10 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
     if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
     return _conclude_tail(_normalise_tail(find_tail(text), sample), sample, form)
+
+
+_BREAKS_OFF = frozenset("abcdfhijklmpquvwxyz0123456789=+*/\\({^_")
+"""Last characters of a long reply that was cut off: of no sentence, stub or verdict."""
 
 
 def _read_form(text: str, whole_length: int) -> _ReplyForm:
@@ -148,9 +154,15 @@ def _normalise_tail(tail: str, sample: Sample) -> str:
     tail = _ASIDE.sub("", _text_after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normalise_chinese` set remarks apart
-    if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
+    if any(map(tail.__contains__, _ORDERED)):
         tail = _ORDINAL.sub(lambda match: _replace_ordinal(match, sample), tail)
     return tail
+
+
+_ORDERED = ("option", "choice", "alternative", " one", " sentence", " statement", "项")
+"""The nouns of options that have a place: ``the second option``."""
+# `Which statement is sarcastic?`: a question whose options are statements.
+_ASKS_WHICH = lazy_pattern(r"\b[Ww]hich (?:sentence|statement|one|of the)\b")
 
 
 def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
@@ -159,7 +171,9 @@ def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: 
     A discussion that was cut off must cover all options.
     """
     verdicts = collect_verdicts(parts, sample)
-    if not ended and len(verdicts.right_labels | verdicts.wrong_labels) < len(sample.labels):
+    judged_labels = verdicts.right_labels | verdicts.wrong_labels
+    covered_labels = verdicts.discussed_labels if sample.asks_for_wrong else judged_labels
+    if not ended and len(covered_labels) < len(sample.labels):
         return Conclusion()
     value = find_right_option(verdicts, sample)
     if value is None or any(_leaves_open(part, sample) for part in parts[-_FARTHEST:]):
@@ -595,7 +609,8 @@ def _replace_ordinal(match: re.Match[str], sample: Sample) -> str:
     else:
         number = match[1] or match[2]
         place = _PLACES.index(number) if number in _PLACES else len(sample.labels) - 1
-    if place >= len(sample.labels):
+    is_statement = match[1] and match[0].endswith(("sentence", "statement", "one"))
+    if place >= len(sample.labels) or (is_statement and not _ASKS_WHICH.search(sample.text)):
         return match[0]
     noun = "option " if match[0].isascii() else "选项"
     return f"{noun}{sample.labels[place]}"

@@ -284,11 +284,11 @@ def find_right_option(verdicts: Verdicts, sample: Sample) -> str | None:
         if not sample.asks_for_wrong:
             return None
     if sample.asks_for_wrong:
-        return (
-            wrong_labels.pop()
-            if len(wrong_labels) == 1 and (right_labels or len(verdicts.discussed_labels) > 2)
-            else None
-        )
+        remaining_labels = set(sample.labels) - right_labels
+        if len(remaining_labels) == 1 < len(right_labels) and wrong_labels <= remaining_labels:
+            return remaining_labels.pop()
+        is_one = len(wrong_labels) == 1 and (right_labels or len(verdicts.discussed_labels) > 2)
+        return wrong_labels.pop() if is_one else None
     return right_labels.pop() if len(right_labels) == 1 else None
 
 

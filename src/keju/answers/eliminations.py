@@ -21,6 +21,9 @@ _TO_CHOOSE = load_pattern("to_choose")
 _WRONG_ONE = load_pattern("wrong_one")
 _LEAVES_ONE = load_pattern("leaves_one")
 
+_ALL_BUT = load_pattern("all_but")
+_THE_OTHERS = load_pattern("the_others")
+
 _ONE_LEFT = (" one", "a single", "the last", "剩")
 """A part of each match of `_LEAVES_ONE`; quicker to find than a pattern."""
 
@@ -34,8 +37,21 @@ def find_chosen_option(sentence: str, sample: Sample) -> str:
         for match in pattern.finditer(sentence)
         if judge_options(sentence[match.end() :], sample).names_any_option is False
     }
+    if sample.asks_for_wrong and not labels:
+        labels = _find_exceptions(sentence, sample)
     is_one = len(labels) == 1 and labels <= set(sample.labels)
     return labels.pop() if is_one and not _is_doubtful(sentence, sample) else ""
+
+
+def _find_exceptions(sentence: str, sample: Sample) -> set[str]:
+    """Return the options that a sentence sets against all others: ``all of them except argon``."""
+    mentions = find_mentions(sentence, sample)
+    excepted = {
+        mention.label for mention in mentions if _ALL_BUT.search(sentence, 0, mention.start)
+    }
+    other_options = _THE_OTHERS.search(sentence)
+    is_set_apart = other_options and mentions and mentions[-1].end <= other_options.start()
+    return {mention.label for mention in mentions} if is_set_apart else excepted
 
 
 def _is_doubtful(sentence: str, sample: Sample) -> bool:

@@ -35,7 +35,9 @@ from keju.answers.sentences import (
     UNDETERMINED,
     concludes,
     has_chinese,
+    is_about_another_quantity,
     is_unsure,
+    last_clause,
 )
 from keju.types import LABELS, Sample
 
@@ -322,7 +324,11 @@ RIGHT = load_pattern("right")
 def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a mention is at the place of an answer, and not the subject of a remark."""
     following_text = sentence[mention.end :].lstrip(" .:、)*_")
-    if CONSIDERED.search(sentence, 0, mention.start):
+    before = sentence[: mention.start]
+    if CONSIDERED.search(before):
+        return False
+    is_value = mention.is_text and before.rstrip(" $").endswith("=")
+    if is_value and is_about_another_quantity(last_clause(before.rstrip(" =$")), sample):
         return False
     if not following_text.strip(AROUND):
         return True

@@ -152,7 +152,23 @@ def normalise_formulas(text: str) -> str:
         plain = _HYPHEN.sub(" ", plain)
     if "√" in plain:
         plain = _BEFORE_ROOT.sub("", plain)
+    if ", 19" in plain or "20" in plain:
+        plain = _DATE_IN_WORDS.sub(_write_date, plain)
     return _normalise_units(plain) if _DIGIT.search(plain) else plain
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# `February 24th, 2021`, `24 Feb 2021`: a date in words, which is `02/24/2021` in digits.
+_DATE_IN_WORDS = lazy_pattern(
+    rf"\b(?:({'|'.join(_MONTHS)})[a-z]{{0,6}}\.? (\d{{1,2}})(?:st|nd|rd|th)?,? "
+    rf"|(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?,? )(\d{{4}})\b",
+    re.IGNORECASE,
+)
+
+
+def _write_date(date: re.Match[str]) -> str:
+    month = 1 + _MONTHS.index((date[1] or date[4]).lower())
+    return f"{month:02}/{int(date[2] or date[3]):02}/{date[5]}"
 
 
 def _remove_latex(text: str) -> str:

@@ -28,6 +28,7 @@ from keju.answers.boundaries import (
     find_leading_answer,
     find_sentence_answer,
     is_one_long_line,
+    remove_courtesy,
     remove_cues,
     remove_cut_letter,
     remove_display,
@@ -55,7 +56,6 @@ from keju.answers.segments import (
     AMBIGUOUS,
     INVALID_LABEL,
     NEXT_QUESTION,
-    AnswerStatement,
     Conclusion,
     ReplyStretch,
     last_block,
@@ -84,6 +84,8 @@ _ANNOUNCES = lazy_pattern(r"nswer|NSWER|boxed|orrect|答|选|正确")
 _CORRECT_OPTION = lazy_pattern(r"orrect (?i:option|choice|response|letter)")
 
 
+_MAY_ASK = frozenset("QP*#问题第 \n\t\r")
+"""The first characters of a reply that may begin with another question."""
 _DISPLAY_ENDS = frozenset("]$∎□■\n ")
 """The last characters of a displayed formula and of a proof, which blanks may follow."""
 # Chinese, and full-width letters and signs, which have separate wordings.
@@ -175,7 +177,7 @@ class RobustReader(Reader):
         is_ascii = text.isascii()
         if not is_ascii:
             text = remove_pictures(remove_half_character(text), sample)
-        if _may_contain_thinking(text):
+        if ("<" in text or "[" in text or not is_ascii) and _may_contain_thinking(text):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
             text = normalise_chinese(text)
@@ -185,7 +187,7 @@ class RobustReader(Reader):
             text = remove_cues(text, self._kind_of(sample), sample)
         if text[-2:-1] == "\n" and text[-1].isalpha():
             text = remove_cut_letter(text)
-        if "\n" in "".join(sample.choices):
+        if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         return text, sample, False
@@ -216,7 +218,7 @@ class RobustReader(Reader):
 
     def _read_stretches(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
         """Return the answer of the first stretch that has one and is about this question."""
-        if begins_with_other_question(text, sample):
+        if text[0] in _MAY_ASK and begins_with_other_question(text, sample):
             return Answer(reason="other_question")
         if answer := self._read_last_line(text, kind, sample):
             return answer
@@ -338,7 +340,7 @@ class RobustReader(Reader):
             return None
         if _may_say_more(text, at):
             return None
-        if "\n" in text[:at] and _may_answer_before(text, kind, sample):
+        if text.find("\n", 0, at) >= 0 and _may_answer_before(text, kind, sample):
             return None
         end = at + len("answer is")
         announced_text = text[end:].strip()
@@ -347,9 +349,10 @@ class RobustReader(Reader):
         value = kind.read(announced_text, sample).value
         if value is None or announcement_status(text, at) != "stated":
             return None
-        statement = AnswerStatement(value)
-        span = StatementSpan(statement, at, end, self._is_strict(text, at))
-        return _answer_of_span(text, span, kind, None, ())
+        passage = text[max(0, at - BEFORE_MARKER) : at + LONGEST_PASSAGE].strip()
+        if not self._is_strict(text, at):
+            return Answer(value, TOLERATED, rule="wording", passage=passage)
+        return Answer(value, _find_tier(text, end, value, kind), rule="marker", passage=passage)
 
     def _is_strict(self, text: str, at: int) -> bool:
         """Whether the `answer is ` at a position belongs to the marker of the protocol."""
@@ -376,6 +379,7 @@ class RobustReader(Reader):
         self, text: str, kind: AnswerKind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """Return the answer of a stretch without an announcement."""
+        text = remove_courtesy(text)
         if value := find_final_answer(text, kind, sample, listed="echoed_options" in signs):
             return _answer_without_marker(value, "fallback", "last_line", last_line(text), signs)
         if value := find_introduced_option(text, kind, sample):

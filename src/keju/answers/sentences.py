@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from keju.answers.lazy_patterns import lazy_pattern
 from keju.answers.phrases import load_pattern, load_words
@@ -111,6 +112,31 @@ def concludes(sentence: str) -> bool:
     return CONCLUDES.search(sentence) is not None
 
 
+# `, `, `. `: before the last clause of a line.
+_CLAUSES = lazy_pattern(r"[,;:.](?=\s)|[,，;；。：]")
+# `at x `, `when $n`: the quantity of a condition.
+_CONDITION = lazy_pattern(
+    r"\b(?:when|at|where|with|for|let|if|given) [$\\(]*\w{1,3}\s*\Z", re.IGNORECASE
+)
+# Words that say nothing about a quantity: `所以`, `解得`.
+_FUNCTION_WORDS = lazy_pattern(
+    r"所以|因此|因为|即|故|则|得到?|解得|可得|求得|代入|于是|由此|又|且|有|为|是|时|当"
+)
+
+
+def last_clause(text: str) -> str:
+    """Return the text after the last comma or the end of the last sentence."""
+    return _CLAUSES.split(text)[-1]
+
+
+def is_about_another_quantity(clause: str, sample: Sample) -> bool:
+    """Whether words before an equation name a condition, or a quantity the question does not."""
+    if clause.isascii():
+        return _CONDITION.search(clause) is not None
+    words = "".join(CJK.findall(_FUNCTION_WORDS.sub("", clause)))
+    return len(words) > 1 and not any(a + b in sample.text for a, b in pairwise(words))
+
+
 # --- retractions -------------------------------------------------------------------------------
 
 _UNSURE = load_pattern("unsure")
@@ -159,6 +185,13 @@ def _is_about_answer(clause: str, match: re.Match[str], sample: Sample) -> bool:
 HEDGES = lazy_pattern(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
 """Words of a possible answer. It counts if there is no other answer."""
 UNDETERMINED = load_pattern("undetermined")
+_PART = load_pattern("part_of_expression")
+
+
+def is_about_part(sentence: str) -> bool:
+    """Whether a sentence is about a part of an expression, and concludes nothing."""
+    return _PART.search(sentence) is not None and not concludes(sentence)
+
 
 _STUB = load_pattern("stub")
 # The end of a complete reply.

@@ -28,6 +28,7 @@ from keju.answers.sentences import (
     clauses,
     concludes,
     find_last_sentences,
+    is_about_part,
     remove_stub,
 )
 
@@ -141,8 +142,8 @@ def _leaves_open(sentence: str) -> bool:
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
-    """Whether a sentence is a question, a supposition or a repetition of the question."""
-    if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence):
+    """Whether a sentence asks, supposes, is about a part, or repeats the question."""
+    if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence) or is_about_part(sentence):
         return True
     return len(sentence) > LONGEST_EXPRESSION and sentence in question
 
@@ -258,6 +259,18 @@ _REPLACED_AFTER = lazy_pattern(
 )
 
 
+# `deny`, `hard`, `no one`: two of them before a phrase may cancel each other.
+_TURNS = lazy_pattern(
+    r"\b(?:not(?! only)|never|cannot|no one|nobody|none|few|hardly|den(?:y|ies|ied)|dispute|doubt"
+    r"|hard|difficult|impossible|unlikely|refuse|reluctant|hesitate|without|wrong|false)\b|n[’']t\b",
+    re.IGNORECASE,
+)
+
+
+# `(not putting oil in the machine)`, ` and not`: parts of a clause.
+_PARTS = lazy_pattern(r"[,;:，；：]|\([^)]*\)|\band\b")
+
+
 def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
     """Return the value of the last phrase in a sentence; of two with the same end the longer one.
 
@@ -270,7 +283,9 @@ def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str |
             if _is_reported(sentence, match, before):
                 continue
             value = affirmed
-            if denied and _is_denied(sentence, match, before):
+            if len(_TURNS.findall(_PARTS.split(before)[-1])) > 1:
+                value = ""  # `hard to see how anyone could deny that`
+            elif denied and _is_denied(sentence, match, before):
                 value = denied
             elif _is_doubtful(sentence, match, before):
                 value = ""
@@ -379,7 +394,7 @@ def find_last_count(text: str) -> str | None:
     for number, sentence in enumerate(find_last_sentences(remove_stub(text), 2)):
         if not (ENDED.search(text[-8:].rstrip()) or _ENDS_WITH_NUMBER.search(sentence)):
             return None  # it breaks off
-        if sentence.endswith(("?", "？")):
+        if sentence.endswith(("?", "？")) or is_about_part(sentence):
             continue
         plain = _NEXT_TO_DIGITS.sub(" ", plain_numerals(sentence))
         if plain.count("(") > plain.count(")"):

@@ -204,6 +204,10 @@ class Scores(typing.Protocol):
     def parts(self) -> Mapping[str, Sequence[float]]:
         """By name of a grader's number: its value for each unit."""
 
+    @property
+    def items(self) -> Mapping[int, Any]:
+        """By unit: what `Exam.item` returned, if the exam keeps items."""
+
     def outcome_counts(self) -> Mapping[Outcome, int]:
         """Return the number of units with each outcome."""
 
@@ -263,6 +267,10 @@ class Exam:
     clustered: bool = False
     """Whether samples share groups, so that standard errors must be clustered."""
     references: Sequence[Reference] = ()
+    reads_all: bool = False
+    """Whether all readers are applied if the user names none."""
+    keeps_items: bool = False
+    """Whether its metrics need more of each reply than its scores; see `item`."""
     beside: str = "robust"
     """The secondary reader: its accuracy is shown next to the headline score."""
     judge: JudgeConfig | None = None
@@ -334,6 +342,11 @@ class Exam:
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply. Exams with open answers extend this."""
         return grade(reply, sample, reader)
+
+    def item(self, reply: Reply, sample: Sample, reader: Reader) -> Any:
+        """Return what `metrics` needs of a reply, if `keeps_items` is set; never written to disk.
+        None for a reply without a grade."""
+        return None
 
     def rule_changes(self) -> Sequence[RuleChange]:
         """Return the published changes of the grading rules, for an audit of their effect."""
@@ -516,6 +529,9 @@ class Benchmark:
     """The settings it takes in ``dataset_args``: `DatasetArgs` and its own."""
     make: Callable[[DatasetArgs, DataFolder, int], Exam] | None = None
     """Makes the exam from settings, folder and seed, if the usual steps do not fit."""
+    find_folder: Callable[[str, DatasetArgs, str | None, bool], DataFolder] | None = None
+    """Returns the data folder for a name, settings, data directory, and whether only stored data
+    may be used, if the usual search does not fit."""
 
     def __post_init__(self) -> None:
         if not self.default_protocol:

@@ -122,15 +122,18 @@ def prepare_exam(
     requested_protocol = next(filter(None, requested_protocols), None)
     protocol_name = choose_protocol(benchmark, requested_protocol).name
     settings = settings.model_copy(update={"protocol": protocol_name})
-    layout = benchmark.layout_for(settings)
-    folder = locate(
-        benchmark.name,
-        layout,
-        local_path=settings.local_path if layout else None,
-        data_dir=data_dir,
-        hub=hub,
-        offline=offline,
-    )
+    if benchmark.find_folder is not None:
+        folder = benchmark.find_folder(benchmark.name, settings, data_dir, offline)
+    else:
+        layout = benchmark.layout_for(settings)
+        folder = locate(
+            benchmark.name,
+            layout,
+            local_path=settings.local_path if layout else None,
+            data_dir=data_dir,
+            hub=hub,
+            offline=offline,
+        )
     exam = benchmark.prepare(settings, folder, seed=seed)
     if folder.edited:
         exam.warnings = (*exam.warnings, _make_edited_notice(folder.edited))
@@ -505,7 +508,8 @@ def choose_readers(exam: Exam, requested_names: list[str] | None) -> list[Reader
     is requested, the exam's second reader is added, so that users see how far the score depends on
     the reader.
     """
-    names = list(dict.fromkeys(requested_names or [exam.protocol.reader]))
+    own_names = list(exam.readers) if exam.reads_all else [exam.protocol.reader]
+    names = list(dict.fromkeys(requested_names or own_names))
     plain_names = {name: name.removesuffix(RAW) for name in names}
     readers_by_name: Mapping[str, Reader] = exam.readers
     if not set(plain_names.values()) <= readers_by_name.keys():

@@ -79,10 +79,15 @@ def get(name: str) -> Benchmark:
     Capitals do not matter: ``MMLU-Pro`` is ``mmlu_pro``.
 
     A name with a path separator, or ``custom:PATH``, is an exam of the user's own: a folder or file
-    of questions, or a Python file that makes a `Benchmark`.
+    of questions, or a Python file that makes a `Benchmark`. ``lm_eval:NAME`` is a task of lm-eval.
     """
-    from keju.config.exams import is_path, path_of  # imports all settings, which help does not need
+    # Imports all settings, which help does not need.
+    from keju.config.exams import LM_EVAL, is_path, path_of
 
+    if name.startswith(LM_EVAL):
+        from keju.benchmarks import lm_eval_tasks
+
+        return lm_eval_tasks.find(name)
     if is_path(name):
         return _load_path(path_of(name))
     name = known_spelling(name)
@@ -133,6 +138,8 @@ def _suggest(name: str) -> str:
     for place in places:
         if plugin_name(place) == name:
             return TranslatableText("benchmark_not_installed", place=shlex.quote(f"./{place}"))
+    if Path(name).is_file() and Path(name).suffix not in ("", ".py"):
+        return TranslatableText("benchmark_unread_file", path=name)
     if Path(name).exists():
         return TranslatableText("benchmark_at_path", path=f"./{name}")
     known_names = [*names(), *ALIASES]

@@ -36,7 +36,6 @@ def audit(
 
     from keju.reporting.audit import render_audit
     from keju.reporting.audit_summary import render_audit_summary
-    from keju.reporting.format import decimals_for
     from keju.results.audit import audit as audit_run
     from keju.runs.run import command_name
 
@@ -52,8 +51,7 @@ def audit(
 
     def show() -> None:
         if not is_brief(verbose):
-            with decimals_for(sys.stdout):
-                render_audit(result)
+            render_audit(result)
         if sys.stdout.isatty():
             render_audit_summary(result, run=command_name(stored.folder))
 

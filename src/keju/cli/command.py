@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
@@ -122,10 +123,18 @@ def _print(output: CommandOutput, as_json: bool) -> int:
     if as_json:
         print_json(output.document)
     else:
-        output.show()
+        _show(output)
     if output.problem and (as_json or not (output.is_problem_shown and is_same_stream())):
         complain(output.problem, output.exit_code)
     return output.exit_code
+
+
+def _show(output: CommandOutput) -> None:
+    """Print the output for people. Percentages on a terminal have one decimal."""
+    from keju.reporting.format import decimals_for
+
+    with decimals_for(sys.stdout):
+        output.show()
 
 
 def _absent_folders(command: Command, values: Mapping[str, Any]) -> list[Path]:
@@ -360,19 +369,30 @@ def with_resume_command(
     """
     if not finished.resume_command:
         return finished
+    resumed_values = {"run_id": finished.folder.name, "run_name": None, "replace": None}
+    resume_command = rebuild_command(command, {**option_values, **resumed_values})
+    return finished._replace(resume_command=resume_command)
+
+
+def rebuild_command(command: str, option_values: Mapping[str, Any]) -> str:
+    """Return the command with these values of its options, and a placeholder for each key."""
     words = ["keju", *command.split()]
-    resumed_values = {"run_id": finished.folder.name, "replace": None}
-    option_values = {
-        **option_values,
-        **resumed_values,
-        **({"api_key": "YOUR_KEY"} if option_values.get("api_key") else {}),
-    }
     for name, row in COMMANDS[command].rows.items():
         value = option_values.get(name)
+        if value and name in PLACEHOLDERS:
+            value = PLACEHOLDERS[name]
         if value is True:
             words.append(row.flags[-1])
         elif value not in (None, False, []):
             for argument in value if isinstance(value, list) else [value]:
                 text = argument if isinstance(argument, str) else json.dumps(argument)
                 words += [row.flags[-1], text]
-    return finished._replace(resume_command=shlex.join(words))
+    return shlex.join(words)
+
+
+PLACEHOLDERS: Final = {
+    "api_key": "YOUR_KEY",
+    "baseline_api_key": "YOUR_BASELINE_KEY",
+    "headers": "YOUR_HEADERS",
+}
+"""The placeholders for secrets in printed commands."""

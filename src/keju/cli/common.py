@@ -191,14 +191,12 @@ def show_results(
     `show_details` prints more below complete results. `show_more` prints the next steps in a pipe;
     the short answer has its own.
     """
-    from keju.reporting.format import decimals_for
     from keju.reporting.summary import render_summary
     from keju.reporting.terminal import render_results
 
     is_terminal = sys.stdout.isatty()
     if verbose or not is_terminal:
-        with decimals_for(sys.stdout):
-            render_results(results)
+        render_results(results)
         show_details()
     if is_terminal:
         render_summary(results)

@@ -116,11 +116,9 @@ def _show(
 ) -> None:
     from keju.reporting.compare import render_compared
     from keju.reporting.compare_summary import render_comparison_summary
-    from keju.reporting.format import decimals_for
 
     if not is_brief(verbose):
-        with decimals_for(sys.stdout):
-            render_compared(comparison, diff="" if sys.stdout.isatty() else diff)
+        render_compared(comparison, diff="" if sys.stdout.isatty() else diff)
     if sys.stdout.isatty():
         render_comparison_summary(comparison, sources, diff=diff)
     _name_file(output)

@@ -101,8 +101,8 @@ def evaluate(
             note(eval_hint())
         raise
     if dry_run:
-        forecast = _dry_run(task)
-        return CommandOutput(forecast, lambda: _print_forecast(forecast))
+        forecast = forecast_run(task)
+        return CommandOutput(forecast, lambda: print_forecast(forecast))
     from keju.reporting.live import make_display
     from keju.task import run_exams
 
@@ -180,7 +180,7 @@ def _reader_step(run: str, entries: Sequence[ResultEntry]) -> Iterator[tuple[str
         yield f"keju score {run} --reader {readers}", label_text("next.score")
 
 
-def _dry_run(config: TaskConfig) -> dict[str, Any]:
+def forecast_run(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check all settings, render the first prompts and forecast the work."""
     from keju.task import make_dry_run
 
@@ -243,7 +243,7 @@ def _forecast_exam(job: ExamScores) -> dict[str, Any]:
     }
 
 
-def _print_forecast(document: dict[str, Any]) -> None:
+def print_forecast(document: dict[str, Any]) -> None:
     from keju.reporting.format import compact
     from keju.reporting.table import render_table
 

@@ -113,7 +113,7 @@ def mcp(server: str, output: str) -> CommandOutput:
     path = shlex.quote(str(files[0]))
     steps = {
         f"keju mcp check -c {path}": label_text("next.servers"),
-        f"keju run -c {path} --model NAME --api-url URL": label_text("next.run"),
+        f"keju run -c {path} --model NAME --api-url URL": label_text("next.run_filled"),
     }
     lines = [*(label_text("wrote", file=file) for file in files)]
     lines += [label_text("init.mcp", n=len(tools), file=files[1]), label_text("next")]

@@ -29,7 +29,7 @@ def judge(
     """
     from keju.files import typed_path
     from keju.reporting.live import make_display
-    from keju.task import judge_stored
+    from keju.stored_tasks import judge_stored
 
     finished = judge_stored(
         open_stored_run(run, work_dir),

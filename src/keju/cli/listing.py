@@ -226,7 +226,7 @@ def _command_for_run(folder: Path, *, complete: bool) -> str:
     from keju.runs.run import command_name
 
     if complete:
-        return f"keju report {command_name(folder)}"
+        return f"keju view {command_name(folder)}"
     stored = Manifest.read(folder)
     key = key_flag(stored.config.get("model"), has_key=bool(stored.endpoint.get("has_key")))
     return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{key}"

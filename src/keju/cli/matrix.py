@@ -1,4 +1,4 @@
-"""``keju eval`` with a plan: several models on several exams."""
+"""``keju eval`` with a matrix: several models on several exams."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def evaluate_matrix(
     report: bool,
     quiet: bool,
 ) -> CommandOutput:
-    """Run a plan, or forecast its requests."""
+    """Run a matrix, or forecast its requests."""
     from keju.benchmarks import registry
     from keju.config.matrix import load_matrix
     from keju.models.registry import settings_without_effect
 
-    plan = load_matrix(
+    matrix = load_matrix(
         config,
         overrides,
         settings,
@@ -36,12 +36,12 @@ def evaluate_matrix(
     if dry_run:
         from keju.matrix.forecast import forecast
 
-        forecast_document = forecast(plan)
+        forecast_document = forecast(matrix)
         return CommandOutput(forecast_document, lambda: _print_forecast(forecast_document))
     from keju.matrix.flow import run_matrix
     from keju.reporting.board import make_board
 
-    finished = run_matrix(plan, board=make_board(quiet=quiet), report=report)
+    finished = run_matrix(matrix, board=make_board(quiet=quiet), report=report)
     problem = ""
     if finished.error is not None:
         resume_command = f"keju eval --config {shlex.quote(config)}"

@@ -31,7 +31,7 @@ def merge(
     """
     from keju.cli.evaluate import print_next_steps
     from keju.config.load import runs_folder
-    from keju.merge import merge_runs
+    from keju.stored_tasks import merge_runs
 
     if merged_run is None:
         raise UsageError("merge_where")

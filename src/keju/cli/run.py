@@ -11,6 +11,7 @@ from keju.cli.command import command, with_resume_command
 from keju.cli.common import CommandOutput, note, print_lines, remark, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
+from keju.cli.shortcuts import with_run_name
 from keju.errors import ConfigError, Notice, UsageError
 from keju.messages import label_text
 
@@ -44,7 +45,9 @@ def run(
     output: str | None,
     verbose: bool,
     quiet: bool,
+    dry_run: bool,
     overrides: list[str] | None,
+    run_name: str | None,
     **settings: Any,
 ) -> CommandOutput:
     """Evaluate a model with and without MCP servers, on the same questions in every arm.
@@ -57,6 +60,7 @@ def run(
     130 interrupted.
     """
     option_values = locals() | settings
+    settings = with_run_name(settings, run_name)
     from keju.config.load import load
     from keju.config.mcpbr import find_model_name, read_run_file
     from keju.models.registry import settings_without_effect
@@ -76,6 +80,8 @@ def run(
     for notice in translated.notices:
         remark(notice.message, "own_warning")
     layer = _choose_questions(translated.layer, config, size, filter_category, task)
+    if (mcp_only or baseline_only) and layer.get("sweep"):
+        raise UsageError("sweep_all_arms")
     if mcp_only or baseline_only:
         layer = _choose_arms(layer, with_tools=mcp_only)
     if not layer.get("arms"):
@@ -83,6 +89,15 @@ def run(
     sources = (config, overrides or (), settings)
     loaded = load(*sources, idle=settings_without_effect, say=note, read_config=lambda _: layer)
     loaded = _apply_strategy(loaded, sampling_strategy or translated.strategy)
+    forecast: dict[str, Any] | None = None
+    if loaded.sweep is not None:
+        from keju.cli.sweep import announce, forecast_sweep, make_tool_arms
+
+        loaded, listed = make_tool_arms(loaded)
+        forecast = forecast_sweep(loaded, listed)
+        announce(forecast)
+    if dry_run:
+        return _preview(loaded, forecast)
     finished = run_exams(loaded, display=make_display(quiet=quiet))
     finished = with_resume_command("run", option_values, finished)
     document = _document(finished, loaded) if target is not None or verbose else {}
@@ -106,6 +121,16 @@ def run(
         show_details=show_details,
         show_last=show_last,
     )
+
+
+def _preview(config: TaskConfig, sweep_forecast: dict[str, Any] | None) -> CommandOutput:
+    """Return what ``--dry-run`` shows: the settings are checked, and nothing is asked."""
+    from keju.cli.evaluate import forecast_run, print_forecast
+
+    document = forecast_run(config)
+    if sweep_forecast is not None:
+        document["sweep"] = sweep_forecast
+    return CommandOutput(document, lambda: print_forecast(document))
 
 
 def _has_unused_tools(finished: FinishedTask) -> bool:

@@ -1,4 +1,4 @@
-"""Short flags of ``keju eval`` for settings of exams: ``--subset``, ``--few-shot``, ``--name``."""
+"""Short flags of ``keju eval`` and ``keju run``: ``--subset``, ``--few-shot``, ``--name``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ def apply_shortcuts(
     """Return the settings, including the values of the short flags."""
     from keju.config.load import merge
 
-    if run_name is not None:
-        if settings.get("run_id") is not None:
-            raise UsageError("cli_same_flags", first="--name", second="--run-id")
-        refuse_exam_name(run_name)
-        settings = settings | {"run_id": run_name}
+    settings = with_run_name(settings, run_name)
     exam_settings: dict[str, Any] = {}
     if few_shot is not None:
         exam_settings["few_shot_num"] = few_shot
@@ -42,6 +38,16 @@ def apply_shortcuts(
         )
         raise UsageError("cli_subset_of_which", exams=quoted(exams), example=example)
     return merge({"dataset_args": dict.fromkeys(exams, exam_settings)}, settings)
+
+
+def with_run_name(settings: dict[str, Any], run_name: str | None) -> dict[str, Any]:
+    """Return the settings with the value of ``--name``, if it is given, as the run's id."""
+    if run_name is None:
+        return settings
+    if settings.get("run_id") is not None:
+        raise UsageError("cli_same_flags", first="--name", second="--run-id")
+    refuse_exam_name(run_name)
+    return settings | {"run_id": run_name}
 
 
 def refuse_exam_name(name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -204,7 +203,6 @@ def show_run(run: Run, arm: str | None) -> CommandOutput:
 
 def _print_results(run: Run) -> None:
     """Print all results of a run: subsets, readers, intervals. Without its data, print nothing."""
-    from keju.reporting.format import decimals_for
     from keju.reporting.terminal import render_results
     from keju.results.score import current_results
 
@@ -213,8 +211,7 @@ def _print_results(run: Run) -> None:
     except KejuError as error:
         remark(label_text("show.no_results", problem=error.message))
         return
-    with decimals_for(sys.stdout):
-        render_results(results)
+    render_results(results)
 
 
 def _show_run(run: Run, document: dict[str, Any]) -> None:

@@ -369,7 +369,13 @@ def _check_arm_names(arms: list[Arm]) -> list[Arm]:
     return arms
 
 
-Arms = Annotated[list[Arm], AfterValidator(_check_arm_names)]
+def _refuse_text(value: Any) -> Any:
+    if isinstance(value, str):
+        raise InvalidValue("arms_as_text")
+    return value
+
+
+Arms = Annotated[list[Arm], BeforeValidator(_refuse_text), AfterValidator(_check_arm_names)]
 
 
 _OLD_NAMES = {"Agent": "AgentLimits", "Sandbox": "SandboxSettings", "Server": "ServerSettings"}

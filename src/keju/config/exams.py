@@ -23,6 +23,8 @@ EXAM_FILES: Final = ("exam.yaml", "exam.yml")
 CUSTOM: Final = "custom:"
 """The prefix of the path of an exam that is not built in."""
 
+LM_EVAL: Final = "lm_eval:"
+"""The prefix of the tasks of lm-eval."""
 
 FILE_ENDINGS: Final = (
     *(".csv.gz", ".jsonl.gz", ".json.gz"),
@@ -34,6 +36,8 @@ FILE_ENDINGS: Final = (
 def is_path(name: str) -> bool:
     """Whether a benchmark's name is a path: it has the prefix, contains a separator, or ends as a
     file of questions does."""
+    if name.startswith(LM_EVAL):
+        return False
     is_file = name.lower().endswith(FILE_ENDINGS)
     is_marked = name.startswith((CUSTOM, "~")) or name in (".", "..")
     return is_file or is_marked or "/" in name or os.sep in name

@@ -35,7 +35,9 @@ from keju.errors import ConfigError, Notice, did_you_mean
 from keju.files import typed_path
 
 PREFIX: Final = "KEJU_"
-OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_CORES", "KEJU_DEBUG")
+OTHER_VARIABLES: Final = (
+    "KEJU_BASELINE_API_KEY", "KEJU_CACHE_DIR", "KEJU_CORES", "KEJU_DEBUG",
+)  # fmt: skip
 """Keju's variables that are not settings of a task."""
 TEST_PREFIX: Final = "KEJU_TEST_"
 OF_ENDPOINT: Final = ("api_key", "api_url")

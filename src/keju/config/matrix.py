@@ -1,7 +1,7 @@
-"""A plan: runs of several models on several exams.
+"""A matrix: runs of several models on several exams.
 
-A plan is a task file with `models` instead of `model`. All other settings hold for every pair. The
-entry of a model or an exam can override them.
+A matrix is a task file with `models` instead of `model`. All other settings hold for every pair.
+The entry of a model or an exam can override them.
 
 A source closer to the command line wins. From the strongest: flags, ``-s``, the entry of the model,
 the entry of the exam, the environment, the rest of the file.
@@ -12,7 +12,8 @@ the entry of the exam, the environment, the rest of the file.
     - {model: large, api_url: "https://there/v1", api_key_var: THERE_KEY, eval_batch_size: 8}
   datasets: [demo, {dataset: NAME, limit: 20}]
 
-The keys of the whole plan and of the environment are sent only to models without their own address.
+The keys of the whole matrix and of the environment are sent only to models without their own
+address.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from keju.config.task import Budget, TaskConfig
 from keju.errors import ConfigError, did_you_mean
 
 MODELS: Final = "models"
-"""The key that makes a task file a plan."""
+"""The key that makes a task file a matrix."""
 OF_ENTRY: Final = ("name", "run_budget")
 """Keys of an entry that are not settings of a task."""
 OWN_KEYS: Final = ("plan", MODELS, "run_budget", "api_key_var")
-"""Keys of a plan that a task does not have."""
+"""Keys of a matrix that a task does not have."""
 OF_MODEL: Final = (
     "model", "api_url", "endpoints", "api_key", "api", "headers", "ca_file", "model_args",
     "generation_config", "eval_batch_size", "timeout", "attempts", "retry_interval", "rpm", "tpm",
@@ -63,16 +64,19 @@ OF_EXAM: Final = (
 CHOICES: Final = ("limit", "total", "ids")
 """Ways to choose questions. A task uses only one."""
 SECRETS: Final = ("api_key", "headers")
-"""Settings that are sent only to the plan's own address."""
+"""Settings that are sent only to the matrix's own address."""
 REFUSED: Final = (
-    "model", "run_id", "replace", "failed_of", "until_decided", "use_cache", *PLACES, *SECRETS,
+    "model", "run_id", "replace", "failed_of", "until_decided", "use_cache", "sweep", *PLACES,
+    *SECRETS,
 )  # fmt: skip
-"""Settings that a command line cannot give to all runs of a plan."""
-NOWHERE: Final = ("model", "run_id", "replace", "failed_of", "until_decided", "ids", "use_cache")
-"""Settings that a plan accepts only in its entries."""
+"""Settings that a command line cannot give to all runs of a matrix."""
+NOWHERE: Final = (
+    "model", "run_id", "replace", "failed_of", "until_decided", "ids", "use_cache", "sweep",
+)  # fmt: skip
+"""Settings that a matrix accepts only in its entries."""
 LONGEST_LABEL: Final = 40
 NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_LABEL - 1}}}")
-"""The name of a plan, which is also the name of a folder."""
+"""The name of a matrix, which is also the name of a folder."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that folder names do not have: ``/`` and the spaces in ``my model/v2``."""
 
@@ -85,7 +89,7 @@ class MatrixPair(NamedTuple):
     exam: str
     """The name of the exam's entry."""
     run: str
-    """The id of the run. It depends only on the names of the plan and of both entries."""
+    """The id of the run. It depends only on the names of the matrix and of both entries."""
     config: TaskConfig
 
 
@@ -98,7 +102,7 @@ class MinuteLimits(StrictSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixConfig:
-    """All pairs of a plan, and the settings of the whole plan."""
+    """All pairs of a matrix, and the settings of the whole matrix."""
 
     name: str
     pairs: tuple[MatrixPair, ...]
@@ -127,7 +131,7 @@ class MatrixConfig:
 
 
 class MatrixEntry(NamedTuple):
-    """A model or an exam of a plan."""
+    """A model or an exam of a matrix."""
 
     label: str
     target: str
@@ -137,7 +141,7 @@ class MatrixEntry(NamedTuple):
 
 
 def is_matrix_file(path: str | Path) -> bool:
-    """Whether a settings file is a plan. A file that cannot be read is reported elsewhere."""
+    """Whether a settings file is a matrix. A file that cannot be read is reported elsewhere."""
     try:
         return MODELS in document(Path(path))
     except ConfigError:
@@ -153,7 +157,7 @@ def load_matrix(
     exam_name: Callable[[str], str],
     idle: Callable[[object], Collection[str]] = lambda _: (),
 ) -> MatrixConfig:
-    """Load and check a plan; ConfigError names the entry that is wrong.
+    """Load and check a matrix; ConfigError names the entry that is wrong.
 
     `exam_name` returns the canonical name of an exam. The other parameters are those of
     `keju.config.load.load`.
@@ -162,19 +166,19 @@ def load_matrix(
     command_line = merge(from_overrides(overrides), canonical(flags or {}))
     if refused := next((key for key in REFUSED if key in command_line), None):
         raise ConfigError("plan_flag", name=refused, flag=refused.replace("_", "-"))
-    plan_settings, listed_exams, common = _read_source(source)
+    matrix_settings, listed_exams, common = _read_source(source)
     if refused := next((key for key in NOWHERE if key in common), None):
         raise ConfigError("plan_setting", name=refused)
     environment_settings = from_environment(environ)
     requested_exams = command_line.pop("datasets", environment_settings.get("datasets"))
     exams = _read_exams(listed_exams, requested_exams, exam_name)
     common["dataset_args"] = _args_by_exam(common, exams)
-    models = _read_models(plan_settings[MODELS], environ)
-    name = _matrix_name(plan_settings.get("plan"), source)
+    models = _read_models(matrix_settings[MODELS], environ)
+    name = _matrix_name(matrix_settings.get("plan"), source)
     budget = {**common.pop("budget", {}), **command_line.pop("budget", {})}
-    common["run_budget"] = plan_settings.get("run_budget") or {}
-    if plan_settings.get("api_key_var") is not None:
-        common["api_key"] = _read_key(plan_settings["api_key_var"], environ, "api_key_var")
+    common["run_budget"] = matrix_settings.get("run_budget") or {}
+    if matrix_settings.get("api_key_var") is not None:
+        common["api_key"] = _read_key(matrix_settings["api_key_var"], environ, "api_key_var")
     pairs = [
         MatrixPair(
             model.label,
@@ -201,15 +205,15 @@ def load_matrix(
 
 
 def _read_source(source: str | Path | Mapping[str, Any]) -> tuple[Layer, Any, Layer]:
-    """Return a plan's own settings, its list of exams, and the settings that all runs share."""
+    """Return a matrix's own settings, its list of exams, and the settings that all runs share."""
     content = dict(source) if isinstance(source, Mapping) else document(Path(source))
-    plan_settings: Layer = {key: content.pop(key) for key in OWN_KEYS if key in content}
+    matrix_settings: Layer = {key: content.pop(key) for key in OWN_KEYS if key in content}
     listed_exams = content.pop("datasets", None)
     if isinstance(source, Mapping):
-        return plan_settings, listed_exams, canonical(content)
+        return matrix_settings, listed_exams, canonical(content)
     folder = Path(source).parent
     common = with_neighbours(canonical(content, str(source)), folder)
-    return plan_settings, _resolve_exam_paths(listed_exams, folder), common
+    return matrix_settings, _resolve_exam_paths(listed_exams, folder), common
 
 
 def _pace_limits(layer: Mapping[str, Any]) -> MinuteLimits:
@@ -217,7 +221,7 @@ def _pace_limits(layer: Mapping[str, Any]) -> MinuteLimits:
 
 
 def _matrix_name(name: Any, source: str | Path | Mapping[str, Any]) -> str:
-    """Return the name of a plan, or else the name of its file."""
+    """Return the name of a matrix, or else the name of its file."""
     if name is None:
         name = "plan" if isinstance(source, Mapping) else _slug(Path(source).stem)
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
@@ -226,7 +230,7 @@ def _matrix_name(name: Any, source: str | Path | Mapping[str, Any]) -> str:
 
 
 def _read_models(entries_in_file: Any, environ: Mapping[str, str]) -> list[MatrixEntry]:
-    """Return the models of a plan."""
+    """Return the models of a matrix."""
     if not isinstance(entries_in_file, list) or not entries_in_file:
         raise ConfigError("plan_list", name=MODELS)
     return [
@@ -236,7 +240,7 @@ def _read_models(entries_in_file: Any, environ: Mapping[str, str]) -> list[Matri
 
 
 def _read_model(entry: Any, where: str, environ: Mapping[str, str]) -> MatrixEntry:
-    """Return a model of a plan: a name or a mapping of settings."""
+    """Return a model of a matrix: a name or a mapping of settings."""
     settings = {"model": entry} if isinstance(entry, str) else entry
     if not isinstance(settings, dict) or not isinstance(settings.get("model"), str):
         raise ConfigError("plan_entry_form", where=where, name="model")
@@ -297,7 +301,7 @@ def _read_exams(
 
 
 def _read_exam(entry: Any, where: str, exam_name: Callable[[str], str]) -> MatrixEntry:
-    """Return an exam of a plan: a name or a mapping of settings."""
+    """Return an exam of a matrix: a name or a mapping of settings."""
     settings = {"dataset": entry} if isinstance(entry, str) else entry
     if not isinstance(settings, dict) or not isinstance(settings.get("dataset"), str):
         raise ConfigError("plan_entry_form", where=where, name="dataset")
@@ -343,7 +347,7 @@ def _make_task(
         environ = _without_keys(model, environ)
     try:
         # Shared settings that a model does not use are left out. `model_args` are kept and refused
-        # later, because no model of the plan may use them.
+        # later, because no model of the matrix may use them.
         config = load(
             "",
             flags=merge(entry, command_line),
@@ -373,7 +377,7 @@ def _host(address: str) -> str | None:
 
 
 def _args_by_exam(common: Layer, exams: Sequence[MatrixEntry]) -> dict[str, Layer]:
-    """Return `dataset_args` by exam; ConfigError if a name is not one of the plan's exams."""
+    """Return `dataset_args` by exam; ConfigError if a name is not one of the matrix's exams."""
     names = [exam.target for exam in exams]
     by_exam: dict[str, Layer] = {}
     for name, args in common.get("dataset_args", {}).items():

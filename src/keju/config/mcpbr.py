@@ -15,6 +15,7 @@ from keju.config.address import SHORT_NAMES
 from keju.config.arms import ServerSettings, expand_all
 from keju.config.load import Layer, canonical, merge
 from keju.config.strict import document
+from keju.config.sweep import read_sweep
 from keju.config.task import TaskConfig
 from keju.errors import ConfigError, Notice, did_you_mean
 
@@ -40,7 +41,7 @@ EXAM_ARGS: Final = {"filter_category": "subset_list", "agent_prompt": "prompt_te
 """Keys that are settings of the exam."""
 READ_HERE: Final = (
     *("benchmark", "model", "provider", "comparison_mode", "sampling_strategy", "budget"),
-    *("sandbox", "extends", *SERVERS),
+    *("sandbox", "extends", "servers", *SERVERS),
 )
 WITHOUT_EFFECT: Final = (
     "agent_harness", "audit_enabled", "audit_log_file", "cache_dir", "cache_enabled",
@@ -115,7 +116,7 @@ def translate(
     content = {str(key).replace("-", "_"): value for key, value in content.items()}
     _refuse_unknown(content)
     # Variables of servers are expanded when a server is started.
-    unexpanded_keys = {*SERVERS, "arms", "model", *idle}
+    unexpanded_keys = {*SERVERS, "servers", "arms", "model", *idle}
     settings = {
         k: v if k in unexpanded_keys else expand_all(v, environ) for k, v in content.items()
     }
@@ -235,6 +236,11 @@ def find_model_name(model: str, provider: str | None = None) -> str:
 
 def _read_arms(settings: dict[str, Any]) -> Layer:
     """Return the arms that mcpbr's keys describe: a server and the baseline, or two servers."""
+    sweep_servers = settings.pop("servers", None)
+    if isinstance(settings.get("arms"), str):
+        return _read_sweep(settings, sweep_servers)
+    if sweep_servers is not None:
+        raise ConfigError("sweep_servers_alone")
     servers = {name: settings.pop(name, None) for name in SERVERS}
     is_comparison = settings.pop("comparison_mode", False)
     single_server, *server_pair = servers.values()
@@ -252,6 +258,19 @@ def _read_arms(settings: dict[str, Any]) -> Layer:
         if server
     ]
     return {"arms": arms if is_comparison else [{"name": BASELINE}, *arms]}
+
+
+def _read_sweep(settings: dict[str, Any], servers: Any) -> Layer:
+    """Return the arms of ``arms: each tool left out`` and its like, before their tools are known.
+
+    The key ``servers`` lists the servers, or mcpbr's ``mcp_server`` is the only one.
+    """
+    single_server = settings.pop("mcp_server", None)
+    if single_server is not None and servers is None:
+        servers = [_check_server("mcp_server", single_server)]
+    elif single_server is not None or any(settings.get(name) for name in SERVERS):
+        raise ConfigError("run_file_two_forms")
+    return read_sweep(settings.pop("arms"), servers)
 
 
 def _check_server(key: str, server: Any) -> Any:

@@ -41,6 +41,7 @@ from keju.config.strict import (
     Whole,
     variable_name,
 )
+from keju.config.sweep import SweepKind
 from keju.errors import ConfigError, did_you_mean
 from keju.messages import language_of
 
@@ -482,6 +483,11 @@ class TaskConfig(StrictSettings):
     arms: Arms = Field(default=[])
     """Variants of the run to compare, each with its own tools. Without arms, every exam is run once
     without tools."""
+    sweep: SweepKind | None = None
+    """Compare the first arm with every other one, tool by tool. Each arm lacks one tool of the
+    first (``left_out``), or has one tool and the first has none (``alone``). `keju run` sets it for
+    ``arms: each tool left out`` and ``arms: each tool alone``. Arms whose result is decided are
+    asked fewer questions."""
     agent: AgentLimits = AgentLimits()
     """Limits of a model that uses tools."""
     sandbox: SandboxSettings = SandboxSettings()
@@ -533,7 +539,8 @@ class TaskConfig(StrictSettings):
     @property
     def stops_early(self) -> bool:
         """Whether a rule may stop the run before all questions are asked."""
-        return self.until_ci is not None or self.until_decided is not None
+        rules = self.until_ci, self.until_decided, self.sweep
+        return any(rule is not None for rule in rules)
 
     @model_validator(mode="before")
     @classmethod
@@ -654,7 +661,10 @@ class TaskConfig(StrictSettings):
         """Refuse a second stopping rule, and one for a task of which this run is only a part."""
         if self.until_ci is not None and self.until_decided is not None:
             raise ConfigError("config_two_rules")
-        if self.arms and self.stops_early:
+        if self.sweep is not None and not self.arms:
+            raise ConfigError("sweep_without_arms")
+        if self.arms and (self.until_ci is not None or self.until_decided is not None):
             raise ConfigError("config_rule_with_arms")
         if self.part is not None and self.stops_early:
-            raise ConfigError("config_rule_with_shard")
+            code = "config_rule_with_shard" if self.sweep is None else "sweep_with_shard"
+            raise ConfigError(code)

@@ -46,7 +46,7 @@ class EndpointGroup:
     """Whether there is more than one channel."""
 
     def __init__(self, rates: RateLimits | None = None) -> None:
-        """Create a company. `rates` apply to all channels together."""
+        """Create a group. `rates` apply to all channels together."""
         self.channels: list[Channel] = []
         self.rates = rates or RateLimits()
         self.stop_reason: KejuError | None = None

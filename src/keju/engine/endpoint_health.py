@@ -39,10 +39,10 @@ class EndpointHealth(Slots):
         self.address = str(model.facts().get("endpoint", ""))
         """The address of the endpoint, without credentials; "" for a model in this process."""
         self._share = SHARE.get()
-        admission = None
+        claim = None
         if self._share is not None:
-            admission = self._share.admission(self.address, model.name, limits.concurrency)
-        super().__init__(limits.concurrency, admission)
+            claim = self._share.claim(self.address, model.name, limits.concurrency)
+        super().__init__(limits.concurrency, claim)
         self.model = model
         self.limits = limits
         self.group = group

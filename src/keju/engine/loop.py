@@ -19,7 +19,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.pool import EndpointPool
-from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
+from keju.engine.queue import LOOK_AGAIN, Pause, Unit, UnitQueue, WaitForPrefix
 from keju.engine.routing import EndpointQueues
 from keju.errors import KejuError, WriteError
 from keju.progress.watching import WORK, Follower
@@ -62,7 +62,7 @@ class Engine:
     def __init__(
         self,
         channel: Line,
-        queues: Iterable[UnitQueue | EndpointQueues],
+        queues: Iterable[UnitQueue | EndpointQueues | Pause],
         journal: Journal,
         **callbacks: Unpack[EngineCallbacks],
     ) -> None:
@@ -90,10 +90,13 @@ class Engine:
             self._loop.create_task(self._show_often()),
         ]
         for queue in self._queues:
-            self._queue = queue
-            self._all_done.clear()
-            self._start_worker()
-            await self._all_done.wait()
+            if isinstance(queue, Pause):
+                await self._wait_until_over(queue)
+            else:
+                self._queue = queue
+                self._all_done.clear()
+                self._start_worker()
+                await self._all_done.wait()
             if self._crash is not None or self.channel.stop_reason is not None:
                 break
         for task in background:
@@ -108,6 +111,14 @@ class Engine:
             raise self._crash
         self._on_progress()
         return self.channel.stop_reason
+
+    async def _wait_until_over(self, pause: Pause) -> None:
+        """Wait until a pause is over, or the channel is stopped."""
+        try:
+            while self.channel.stop_reason is None and not pause.is_over():
+                await asyncio.sleep(LOOK_AGAIN)
+        except KejuError as error:
+            self.channel.stop(error)
 
     @property
     def unasked_count(self) -> int | None:

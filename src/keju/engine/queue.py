@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
@@ -420,11 +420,30 @@ GROWTH = 10
 """Later blocks are a tenth of the questions asked before, so that evaluations stay few."""
 
 
+class Pause(NamedTuple):
+    """A wait between two blocks of questions: another run has to get as far as this one."""
+
+    is_over: Callable[[], bool]
+    """Raises a KejuError if it will never be over."""
+
+
+LOOK_AGAIN = 0.02
+"""Seconds after which a paused run looks whether the pause is over."""
+
+
 class StoppingRule(Protocol):
     """A rule that decides when enough questions were asked."""
 
     def usable_samples(self, job: Job) -> Sequence[int]:
         """Return the samples that the rule can use."""
+
+    def looks(self, job: Job, ends: list[int]) -> list[int]:
+        """Return after how many samples the rule looks. `ends` are the usual ends of the blocks."""
+        return ends
+
+    def pauses(self, job: Job, seen_samples: Sequence[int]) -> Iterable[Pause]:
+        """Yield what to wait for before the samples seen so far can be evaluated."""
+        return ()
 
     def evaluate(
         self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
@@ -432,29 +451,90 @@ class StoppingRule(Protocol):
         """Evaluate the samples seen so far. The rule ends the job if the result is `met`."""
 
 
+@runtime_checkable
+class ArmsRule(Protocol):
+    """A rule that compares the arms of an exam and ends each of them by itself."""
+
+    def evaluate_arms(
+        self, arms: Sequence[Job], seen_samples: Sequence[int], total_samples: int, looks: int
+    ) -> Sequence[StoredStop]:
+        """Evaluate the samples that all arms were asked. The first arm is the baseline of the
+        others, and is needed as long as one of them is."""
+
+
 def blocks(
-    jobs: Sequence[Job], done_masks: Sequence[bytearray], rule: StoppingRule, seed: int
-) -> Iterator[list[bytearray]]:
+    jobs: Sequence[Job],
+    done_masks: Sequence[bytearray],
+    rule: StoppingRule | ArmsRule,
+    seed: int,
+) -> Iterator[list[bytearray] | Pause]:
     """Yield the masks of each block that lacks records: 1 for every unit not to be asked now.
 
-    Take the next block when all units of this one have been asked. If the rule ends a job, or
-    nothing remains to ask, this function sets `Job.stopping`.
+    Take the next block when all units of this one have been asked, or the pause is over. If the
+    rule ends a job, or nothing remains to ask, this function sets `Job.stopping`.
     """
+    if isinstance(rule, ArmsRule):
+        yield from _blocks_of_arms(jobs, done_masks, rule, seed)
+        return
     for place, job in enumerate(jobs):
         order, ends = draw_random_order(job.exam, rule.usable_samples(job), seed)
         start = 0
-        for looks, end in enumerate(ends, 1):
+        for looks, end in enumerate(rule.looks(job, ends), 1):
             masks = [bytearray([1]) * masked_job.units for masked_job in jobs]
-            for sample in order[start:end]:
-                units = slice(sample * job.epochs, (sample + 1) * job.epochs)
-                masks[place][units] = done_masks[place][units]
+            _open_units(masks[place], done_masks[place], order[start:end], job.epochs)
             if masks[place].count(0):
                 yield masks
+            yield from rule.pauses(job, order[:end])
             stopping = rule.evaluate(job, order[:end], len(order), looks)
             if stopping.met or end == len(order):
                 job.stopping = stopping
                 break
             start = end
+
+
+def _blocks_of_arms(
+    jobs: Sequence[Job], done_masks: Sequence[bytearray], rule: ArmsRule, seed: int
+) -> Iterator[list[bytearray]]:
+    """Yield the masks of each block for the arms that are still open, exam after exam.
+
+    All arms get the questions in one order, so they can be compared at every look. With fewer
+    questions than two looks need, there is only one look, at the end.
+    """
+    exams: dict[int, list[int]] = {}
+    for place, job in enumerate(jobs):
+        exams.setdefault(id(job.exam), []).append(place)
+    for places in exams.values():
+        exam = jobs[places[0]].exam
+        order, ends = draw_random_order(exam, range(len(exam.samples)), seed)
+        ends = ends if len(order) >= 2 * FIRST_LOOK else ends[-1:]
+        open_places, start = places, 0
+        for looks, end in enumerate(ends, 1):
+            masks = [bytearray([1]) * job.units for job in jobs]
+            for place in open_places:
+                _open_units(masks[place], done_masks[place], order[start:end], jobs[place].epochs)
+            if any(masks[place].count(0) for place in open_places):
+                yield masks
+            stops = rule.evaluate_arms(
+                [jobs[p] for p in open_places], order[:end], len(order), looks
+            )
+            is_last = end == len(order)
+            ended = [is_last or stop.met for stop in stops]
+            for place, stop, has_ended in zip(open_places, stops, ended, strict=True):
+                if has_ended:
+                    jobs[place].stopping = stop
+            open_places = [
+                p for p, has_ended in zip(open_places, ended, strict=True) if not has_ended
+            ]
+            if not open_places:
+                break
+            start = end
+
+
+def _open_units(mask: bytearray, done_mask: bytearray, samples: Sequence[int], epochs: int) -> None:
+    """Mark the units of some samples as to be asked, unless they are done."""
+    for sample in samples:
+        units = slice(sample * epochs, (sample + 1) * epochs)
+        mask[units] = done_mask[units]
 
 
 def _bunch(exam: Exam, samples: Sequence[int]) -> Iterable[list[int]]:

@@ -1,4 +1,4 @@
-"""Everything that the runs of a plan share: the slots and rates of their endpoints, and one budget.
+"""Everything that the runs of a matrix share: slots and rates of endpoints, and one budget.
 
 Each run works in its own thread, with its own channels and counts. A `SharedSlots` counts the slots
 of one endpoint over all runs. A `SharedBudget` counts the money of all runs. Earlier runs have
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.config import Budget
 from keju.engine.limits import ConcurrencyLimit, RateLimits, SpentAmounts
@@ -35,51 +35,51 @@ class SharedSlots:
         self._in_use: Counter[str] = Counter()
         self._waiting: dict[SlotClaim, Callable[[], None]] = {}
 
-    def take(self, admission: SlotClaim, wake: Callable[[], None]) -> bool:
+    def take(self, claim: SlotClaim, wake: Callable[[], None]) -> bool:
         """Take a slot if one is free and no other run has precedence. Otherwise call `wake` when to
         try again."""
         with self._lock:
             has_free_slot = self._in_use.total() < self.concurrency.limit
             if (
                 has_free_slot
-                and self._in_use[admission.owner] < admission.slots
-                and not self._has_precedence(admission)
+                and self._in_use[claim.owner] < claim.slots
+                and not self._has_precedence(claim)
             ):
-                self._in_use[admission.owner] += 1
+                self._in_use[claim.owner] += 1
                 return True
-            self._waiting[admission] = wake
+            self._waiting[claim] = wake
             return False
 
-    def force(self, admission: SlotClaim) -> None:
+    def force(self, claim: SlotClaim) -> None:
         """Take a slot, free or not, because its holder is about to give it back."""
         with self._lock:
-            self._in_use[admission.owner] += 1
+            self._in_use[claim.owner] += 1
 
-    def release(self, admission: SlotClaim) -> None:
+    def release(self, claim: SlotClaim) -> None:
         """Give a slot back and wake the waiters with precedence."""
         with self._lock:
-            self._in_use[admission.owner] -= 1
+            self._in_use[claim.owner] -= 1
         self._wake()
 
-    def stop_waiting(self, admission: SlotClaim) -> None:
+    def stop_waiting(self, claim: SlotClaim) -> None:
         """Stop waiting for a slot."""
         with self._lock:
-            if self._waiting.pop(admission, None) is None:
+            if self._waiting.pop(claim, None) is None:
                 return
         self._wake()
 
-    def may_stay(self, admission: SlotClaim) -> bool:
+    def may_stay(self, claim: SlotClaim) -> bool:
         """Whether a slot may be used once more."""
         with self._lock:
             return self._in_use.total() <= self.concurrency.limit and not self._has_precedence(
-                admission
+                claim
             )
 
-    def _has_precedence(self, admission: SlotClaim) -> bool:
+    def _has_precedence(self, claim: SlotClaim) -> bool:
         return any(
-            waiter.rank < admission.rank and self._in_use[waiter.owner] < waiter.slots
+            waiter.rank < claim.rank and self._in_use[waiter.owner] < waiter.slots
             for waiter in self._waiting
-            if waiter is not admission
+            if waiter is not claim
         )
 
     def _wake(self) -> None:
@@ -92,21 +92,21 @@ class SharedSlots:
 
 
 class SlotClaim:
-    """The access of one channel to a gate."""
+    """The access of one channel to shared slots."""
 
-    def __init__(self, gate: SharedSlots, rank: int, owner: str, slots: int) -> None:
-        """Create an admission. `owner` is the model, which has `slots` slots over all its runs."""
-        self.gate, self.rank, self.owner, self.slots = gate, rank, owner, slots
+    def __init__(self, shared: SharedSlots, rank: int, owner: str, slots: int) -> None:
+        """Create a claim. `owner` is the model, which has `slots` slots over all its runs."""
+        self.shared, self.rank, self.owner, self.slots = shared, rank, owner, slots
 
     @property
     def concurrency(self) -> ConcurrencyLimit:
         """The current limit."""
-        return self.gate.concurrency
+        return self.shared.concurrency
 
     @property
     def may_stay(self) -> bool:
         """Whether the holder of a slot may keep it."""
-        return self.gate.may_stay(self)
+        return self.shared.may_stay(self)
 
     def take(self, on_free: Callable[[], None]) -> bool:
         """Take a slot. If there is none, call `on_free` on this loop when there may be one."""
@@ -116,19 +116,19 @@ class SlotClaim:
             with suppress(RuntimeError):  # the run is over, and its loop closed
                 loop.call_soon_threadsafe(on_free)
 
-        return self.gate.take(self, wake)
+        return self.shared.take(self, wake)
 
     def force(self) -> None:
         """Take a slot, free or not."""
-        self.gate.force(self)
+        self.shared.force(self)
 
     def release(self) -> None:
         """Give a slot back."""
-        self.gate.release(self)
+        self.shared.release(self)
 
     def stop_waiting(self) -> None:
         """Stop waiting for a slot."""
-        self.gate.stop_waiting(self)
+        self.shared.stop_waiting(self)
 
 
 class CombinedRateLimits(RateLimits):
@@ -281,7 +281,7 @@ class RunBudget(NamedTuple):
 
 
 class RunSharing(NamedTuple):
-    """Everything that one run shares with the others of its plan."""
+    """Everything that one run shares with the others of its matrix."""
 
     run: str
     rank: int
@@ -292,9 +292,12 @@ class RunSharing(NamedTuple):
     rates: RateLimits
     """The rates of the model over all its runs."""
     shared_budget: SharedBudget | None = None
+    make_rule: Callable[..., Any] | None = None
+    """Makes the rule that stops all runs together; its arguments are those of
+    `keju.results.stopping_rule.make_rule`, without the configuration."""
 
-    def admission(self, address: str, model: str, slots: int) -> SlotClaim | None:
-        """Return the access to an endpoint, or None where no other run of the plan uses it."""
+    def claim(self, address: str, model: str, slots: int) -> SlotClaim | None:
+        """Return the access to an endpoint, or None where no other run of the matrix uses it."""
         gate = self.gates.get(address)
         return None if gate is None else SlotClaim(gate, self.rank, model, slots)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, ChannelLimits
@@ -23,7 +23,10 @@ from keju.engine.loop import Engine, Line
 from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
 from keju.engine.pool import EndpointPool, make_stored_endpoint
 from keju.engine.queue import (
+    LOOK_AGAIN,
+    ArmsRule,
     Expected,
+    Pause,
     StoppingRule,
     UnitQueue,
     Where,
@@ -42,7 +45,7 @@ from keju.progress.watching import Follower, SessionOutline, follow
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import SessionLog, StoredSession, format_now
 from keju.scores.usage import UsageMeter
-from keju.signals import REMOTE, call_on_loop
+from keju.signals import REMOTE, call_between_steps, call_on_loop
 
 LONG_REPLY = 60.0
 """Seconds after which Keju mentions a reply that has no token limit."""
@@ -59,7 +62,7 @@ def run_session(
     recalled: ReusedUnits,
     display: Display | None,
     earlier_spending: UsageMeter | None = None,
-    rule: StoppingRule | None = None,
+    rule: StoppingRule | ArmsRule | None = None,
 ) -> KejuError | None:
     """Ask all questions that are still to be asked. Return the reason that stopped it early, if
     there is one.
@@ -77,10 +80,10 @@ def run_session(
         if recalled.count == total and rule is None:
             return None
         is_random = rule is not None or config.order == "random"
-        mask_blocks = iter([recalled.done])
+        mask_blocks: Iterator[Sequence[bytearray] | Pause] = iter([recalled.done])
         if rule is not None:
             mask_blocks = blocks(jobs, recalled.done, rule, config.seed)
-        first_block = next(mask_blocks, None)
+        first_block = _find_first_block(mask_blocks)
         if first_block is None:
             return None  # the rule asks for no more
         spending = _open_spending(config, journal, log, recalled, earlier_spending)
@@ -104,6 +107,24 @@ def run_session(
     finally:
         release_slots(slots, files)
         display.finish()
+
+
+def _find_first_block(
+    mask_blocks: Iterator[Sequence[bytearray] | Pause],
+) -> Sequence[bytearray] | None:
+    """Return the first block with questions to ask, or None if there is none.
+
+    Pauses before it need no endpoint: all their questions have stored replies.
+    """
+    interrupted = threading.Event()
+    with call_between_steps(interrupted.set):
+        for block in mask_blocks:
+            if not isinstance(block, Pause):
+                return block
+            while not block.is_over():
+                if interrupted.wait(LOOK_AGAIN):
+                    raise Interrupted("interrupted")
+    return None
 
 
 def _open_spending(
@@ -177,16 +198,20 @@ def _make_queues(
     config: TaskConfig,
     jobs: Sequence[Job],
     channel: Line,
-    mask_blocks: Iterable[Sequence[bytearray]],
+    mask_blocks: Iterable[Sequence[bytearray] | Pause],
     estimator: Expected | None,
-) -> Iterable[UnitQueue | EndpointQueues]:
-    """Return one queue for each block of questions."""
+) -> Iterator[UnitQueue | EndpointQueues | Pause]:
+    """Yield one queue for each block of questions, and the pauses between them."""
     warm = defaultdict[Channel, set[Where]](set)
     make_queue = partial(_make_queue, config, jobs, warm, estimator)
-    if not isinstance(channel, EndpointPool):
-        return map(partial(make_queue, channel), mask_blocks)
-    routes = PrefixRoutes(channel, jobs)
-    return (EndpointQueues(channel, routes, jobs, done, make_queue) for done in mask_blocks)
+    routes = PrefixRoutes(channel, jobs) if isinstance(channel, EndpointPool) else None
+    for done in mask_blocks:
+        if isinstance(done, Pause):
+            yield done
+        elif routes is not None:
+            yield EndpointQueues(cast(EndpointPool, channel), routes, jobs, done, make_queue)
+        else:
+            yield make_queue(cast(Channel, channel), done)
 
 
 def _count_slots(config: TaskConfig, model: Model) -> int:

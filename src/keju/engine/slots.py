@@ -15,10 +15,10 @@ from keju.errors import KejuError
 class Slots:
     """As many slots as the current limit. Requests that return from a wait go first."""
 
-    def __init__(self, slots: int, admission: SlotClaim | None = None) -> None:
-        """Create slots. `admission` is the access to an endpoint that other runs use too."""
-        self._admission = admission
-        self.concurrency = ConcurrencyLimit(slots) if admission is None else admission.concurrency
+    def __init__(self, slots: int, claim: SlotClaim | None = None) -> None:
+        """Create slots. `claim` is the access to an endpoint that other runs use too."""
+        self._claim = claim
+        self.concurrency = ConcurrencyLimit(slots) if claim is None else claim.concurrency
         self.stop_reason: KejuError | None = None
         """The reason why nothing more is sent."""
         self._slots_in_use = 0
@@ -53,14 +53,14 @@ class Slots:
     def leave(self) -> None:
         """Give a slot back."""
         self._slots_in_use -= 1
-        if self._admission is not None:
-            self._admission.release()
+        if self._claim is not None:
+            self._claim.release()
         self._grant()
 
     def _take(self) -> bool:
         """Take a slot if there is one."""
-        if self._admission is not None:
-            has_slot = self._admission.take(self._grant)
+        if self._claim is not None:
+            has_slot = self._claim.take(self._grant)
         else:
             has_slot = self._slots_in_use < self.concurrency.limit
         self._slots_in_use += has_slot
@@ -69,8 +69,8 @@ class Slots:
     def _hold(self) -> None:
         """Take a slot, free or not, because its holder is about to give it back."""
         self._slots_in_use += 1
-        if self._admission is not None:
-            self._admission.force()
+        if self._claim is not None:
+            self._claim.force()
 
     @property
     def may_stay(self) -> bool:
@@ -80,7 +80,7 @@ class Slots:
             not self._returning
             and self._slots_in_use <= self.concurrency.limit
             and self.stop_reason is None
-            and (self._admission is None or self._admission.may_stay)
+            and (self._claim is None or self._claim.may_stay)
         )
 
     def _grant(self) -> None:
@@ -92,13 +92,13 @@ class Slots:
             waiter = waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-        if self._admission is not None:
-            self._admission.stop_waiting()
+        if self._claim is not None:
+            self._claim.stop_waiting()
 
     def _fail_waiters(self, reason: KejuError) -> None:
         """Raise `reason` in all tasks that wait for a slot."""
         for waiter in (*self._returning, *self._newcomers):
             if not waiter.done():
                 waiter.set_exception(reason)
-        if self._admission is not None:
-            self._admission.stop_waiting()
+        if self._claim is not None:
+            self._claim.stop_waiting()

@@ -1,4 +1,4 @@
-"""Run a plan from start to finish: its runs, then the matrix of their results."""
+"""Run a matrix from start to finish: its runs, then the table of their results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from keju.reporting.board import Board
 from keju.reporting.matrix import write_matrix
 from keju.results.matrix import Matrix, matrix_of
 from keju.runs.manifest import format_now
-from keju.runs.matrix import MATRIX_FILE, StoredMatrix, StoredMatrixRun, open_plan_folder
+from keju.runs.matrix import MATRIX_FILE, StoredMatrix, StoredMatrixRun, open_matrix_folder
 from keju.runs.run import RESULTS
 
 
 class FinishedMatrix(NamedTuple):
-    """The outcome of a plan."""
+    """The outcome of a matrix."""
 
     matrix: Matrix
     folder: Path
@@ -35,51 +35,51 @@ class FinishedMatrix(NamedTuple):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The results as the plain document that ``results.json`` of the plan holds."""
+        """The results as the plain document that ``results.json`` of the matrix holds."""
         return self.matrix.document
 
 
 def run_matrix(
-    plan: MatrixConfig, *, board: Board | None = None, report: bool = True
+    config: MatrixConfig, *, board: Board | None = None, report: bool = True
 ) -> FinishedMatrix:
-    """Run all pairs of a plan that are not complete, and write the matrix of results.
+    """Run all pairs of a matrix that are not complete, and write the table of results.
 
     An error that ends one run does not end the others. The same call resumes incomplete runs.
     """
     board = board or Board()
-    folder = Path(plan.task.work_dir) / plan.name
-    if plan.resume and not (folder / MATRIX_FILE).is_file():
-        raise UsageError("plan_none", name=plan.name, work_dir=plan.task.work_dir)
-    with open_plan_folder(folder), watch_runs(plan.task, board):
-        stored = _load_or_create_plan(plan, folder)
+    folder = Path(config.task.work_dir) / config.name
+    if config.resume and not (folder / MATRIX_FILE).is_file():
+        raise UsageError("plan_none", name=config.name, work_dir=config.task.work_dir)
+    with open_matrix_folder(folder), watch_runs(config.task, board):
+        stored = _load_or_create_matrix(config, folder)
 
         def note_pace(seconds: float) -> None:
             stored.seconds = round(seconds, 1)
             stored.write(folder)
 
         session = MatrixSession(
-            plan, board, report=report, seconds=stored.seconds, on_pace=note_pace
+            config, board, report=report, seconds=stored.seconds, on_pace=note_pace
         )
         stored.write(folder)
         watcher = WATCHER.get()
         if watcher is not None:
-            watcher.plan_started(plan.name, [pair.run for pair in plan.pairs])
+            watcher.matrix_started(config.name, [pair.run for pair in config.pairs])
         session.run()
         stop = stop_of(session)
         errors = {work.pair.run: work.error for work in session.works if work.error is not None}
-        matrix = matrix_of(folder, errors=errors, data_dir=plan.task.data_dir)
+        matrix = matrix_of(folder, errors=errors, data_dir=config.task.data_dir)
         write_json(folder / RESULTS, matrix.document)
         if report:
-            write_matrix(matrix, folder, language=plan.task.language or current_language())
+            write_matrix(matrix, folder, language=config.task.language or current_language())
         if watcher is not None:
-            watcher.plan_finished(plan.name, stop)
+            watcher.matrix_finished(config.name, stop)
     return FinishedMatrix(matrix, folder, stop)
 
 
-def _load_or_create_plan(plan: MatrixConfig, folder: Path) -> StoredMatrix:
+def _load_or_create_matrix(config: MatrixConfig, folder: Path) -> StoredMatrix:
     """Return the contents of ``plan.json``: today's pairs and the time of earlier sessions."""
-    stored = StoredMatrix(plan=plan.name, created=format_now())
+    stored = StoredMatrix(plan=config.name, created=format_now())
     if (folder / MATRIX_FILE).is_file():
         stored = StoredMatrix.read(folder)
-    stored.runs = [StoredMatrixRun(pair.run, pair.model, pair.exam) for pair in plan.pairs]
+    stored.runs = [StoredMatrixRun(pair.run, pair.model, pair.exam) for pair in config.pairs]
     return stored

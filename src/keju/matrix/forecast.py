@@ -1,4 +1,4 @@
-"""Estimate the requests and the cost of a plan, pair by pair; no model is asked."""
+"""Estimate the requests and the cost of a matrix, pair by pair; no model is asked."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ BYTES_PER_TOKEN = 4
 """A rough estimate that holds for English and, at three bytes per character, for Chinese."""
 
 
-def forecast(plan: MatrixConfig) -> dict[str, Any]:
-    """Return the plan as ``--dry-run --json`` shows it; raise the errors that a run would raise.
+def forecast(config: MatrixConfig) -> dict[str, Any]:
+    """Return the matrix as ``--dry-run --json`` shows it; raise the errors that a run would raise.
 
     Input tokens are estimated from the prompts. Output tokens are the average of earlier replies to
-    the same exam by the model, or by the other models of the plan. They are unknown if there are no
-    earlier replies.
+    the same exam by the model, or by the other models of the matrix. They are unknown if there are
+    no earlier replies.
     """
-    outputs = _average_outputs(plan)
-    rows = [_forecast_pair(pair, outputs) for pair in plan.pairs]
+    outputs = _average_outputs(config)
+    rows = [_forecast_pair(pair, outputs) for pair in config.pairs]
     costs = [row["cost_estimate"] for row in rows if row["cost_estimate"] is not None]
     document: dict[str, Any] = {
         "dry_run": True,
-        "plan": plan.name,
-        "models": plan.models,
-        "exams": plan.exams,
+        "plan": config.name,
+        "models": config.models,
+        "exams": config.exams,
         "requests": sum(row["requests"] for row in rows),
         "known": sum(row["known"] for row in rows),
         "asked": sum(row["asked"] for row in rows),
         "prompt_tokens_estimate": sum(row["prompt_tokens_estimate"] for row in rows),
         "cost_estimate": round(sum(costs), 4) if costs else None,
-        "budget": plan.budget.model_dump(exclude_none=True),
+        "budget": config.budget.model_dump(exclude_none=True),
         "runs": rows,
     }
     return document
@@ -72,10 +72,10 @@ def _forecast_pair(pair: MatrixPair, outputs: Mapping[str, float]) -> dict[str, 
     }
 
 
-def _average_outputs(plan: MatrixConfig) -> dict[str, float]:
+def _average_outputs(config: MatrixConfig) -> dict[str, float]:
     """Return the output tokens per request so far, by run and by exam."""
     usage_by_name: dict[str, list[tuple[int, int]]] = {}
-    for pair in plan.pairs:
+    for pair in config.pairs:
         folder = Path(pair.config.work_dir) / pair.run
         if not (folder / MANIFEST).is_file():
             continue

@@ -1,6 +1,6 @@
-"""One process working on a plan: each of its runs has a thread.
+"""One process working on a matrix: each of its runs has a thread.
 
-Runs at the same endpoint form a queue in the order of the plan. Different endpoints have separate
+Runs at the same endpoint form a queue in the order of the matrix. Different endpoints have separate
 queues, and so do models in this process. The next run of a queue starts when the run before it has
 asked all its questions: it gets the slots that the last replies of that run leave free
 (`keju.engine.run_sharing`). Models in this process never work at the same time.
@@ -43,14 +43,14 @@ ones."""
 PULSE = 0.2
 """Seconds between two looks at the runs."""
 KEPT_PACE = 5.0
-"""Seconds between two records of the plan's duration."""
+"""Seconds between two records of the matrix's duration."""
 LOCAL = "local"
 """The queue of models in this process."""
 
 
 @dataclass(eq=False)
 class MatrixRun:
-    """One run of a plan and its state."""
+    """One run of a matrix and its state."""
 
     pair: MatrixPair
     rank: int
@@ -144,11 +144,11 @@ class _BoardDisplay(Display):
 
 
 class MatrixSession:
-    """All runs of a plan, from the first to the last."""
+    """All runs of a matrix, from the first to the last."""
 
     def __init__(
         self,
-        plan: MatrixConfig,
+        config: MatrixConfig,
         board: Board,
         *,
         report: bool,
@@ -159,20 +159,20 @@ class MatrixSession:
 
         `on_pace` is called from time to time with the duration of all sessions.
         """
-        self.plan, self._board, self._report = plan, board, report
+        self.config, self._board, self._report = config, board, report
         self.works = [
-            MatrixRun(pair, rank, queue_of(pair.config)) for rank, pair in enumerate(plan.pairs)
+            MatrixRun(pair, rank, self._name_queue(pair)) for rank, pair in enumerate(config.pairs)
         ]
         self._queues: dict[str, deque[MatrixRun]] = {}
         for work in self.works:
             self._queues.setdefault(work.queue, deque()).append(work)
         self._started = monotonic()
         self._earlier_seconds, self._on_pace = seconds, on_pace
-        self._gates = shared_slots_of(plan)
+        self._shared_slots = shared_slots_of(config)
         self._rates = {
-            model: PaceRates(pace.rpm, pace.tpm) for model, pace in plan.own_pace.items()
+            model: PaceRates(pace.rpm, pace.tpm) for model, pace in config.own_pace.items()
         }
-        self._purse = SharedBudget(plan.budget, spent_before(plan), self._count_seconds)
+        self._budget = SharedBudget(config.budget, spent_before(config), self._count_seconds)
         self._interrupts = self._handled_interrupts = 0
 
     @property
@@ -180,15 +180,21 @@ class MatrixSession:
         """Whether the user interrupted it."""
         return self._interrupts > 0
 
+    @property
+    def _title(self) -> str:
+        size = {"models": len(self.config.models), "exams": len(self.config.exams)}
+        return label_text("matrix.title", plan=self.config.name, **size)
+
+    def _name_queue(self, pair: MatrixPair) -> str:
+        """Return the queue of a run. Its runs work one after the other."""
+        return queue_of(pair.config)
+
     def _count_seconds(self) -> float:
         return self._earlier_seconds + monotonic() - self._started
 
     def run(self) -> None:
         """Work until every run has ended or may not start."""
-        size = {"models": len(self.plan.models), "exams": len(self.plan.exams)}
-        self._board.start(
-            label_text("matrix.title", plan=self.plan.name, **size), self._build_board_lines()
-        )
+        self._board.start(self._title, self._build_board_lines())
         last_note = monotonic()
         ended = threading.Event()
         try:
@@ -241,22 +247,14 @@ class MatrixSession:
         return all(earlier_work.asked_all for earlier_work in active_works)
 
     def _begin(self, work: MatrixRun, ended: threading.Event) -> None:
-        if (answer_count := reusable_count(work.pair.config)) is not None:
+        if (answer_count := self._find_reusable(work)) is not None:
             work.state, work.was_complete = "complete", True
             work.answer_counts = answer_count, answer_count
             return
-        if (error := self._purse.exhausted()) is not None:
+        if (error := self._budget.exhausted()) is not None:
             work.state, work.error = "incomplete", error
             return
-        pair, watcher = work.pair, WATCHER.get()
-        share = RunSharing(
-            run=pair.run,
-            rank=work.rank,
-            model=model_name(pair.config),
-            gates=self._gates,
-            rates=self._rates[pair.model],
-            shared_budget=self._purse if self._purse.limited else None,
-        )
+        pair, watcher, share = work.pair, WATCHER.get(), self._share_with(work)
 
         def evaluate() -> None:
             SHARE.set(share)
@@ -272,11 +270,30 @@ class MatrixSession:
             except BaseException as error:
                 work.crash, work.state = error, "failed"
             finally:
+                self._note_end(work)
                 ended.set()
 
         work.state = "running"
         work.thread = threading.Thread(target=evaluate, daemon=True, name=pair.run)
         work.thread.start()
+
+    def _find_reusable(self, work: MatrixRun) -> int | None:
+        """Return the number of answers of a run that need not be opened; None for any other run."""
+        return reusable_count(work.pair.config)
+
+    def _share_with(self, work: MatrixRun) -> RunSharing:
+        """Return what a run shares with the others."""
+        return RunSharing(
+            run=work.pair.run,
+            rank=work.rank,
+            model=model_name(work.pair.config),
+            gates=self._shared_slots,
+            rates=self._rates[work.pair.model],
+            shared_budget=self._budget if self._budget.limited else None,
+        )
+
+    def _note_end(self, work: MatrixRun) -> None:
+        """Note that the thread of a run has ended."""
 
 
 def queue_of(config: TaskConfig) -> str:
@@ -292,27 +309,27 @@ def _find_addresses(config: TaskConfig) -> Iterable[str]:
         yield str(make_model(task).facts().get("endpoint", ""))
 
 
-def shared_slots_of(plan: MatrixConfig) -> dict[str, SharedSlots]:
-    """Return the endpoints of a plan, each with the largest number of slots of its models."""
+def shared_slots_of(matrix: MatrixConfig) -> dict[str, SharedSlots]:
+    """Return the endpoints of a matrix, each with the largest number of slots of its models."""
     slot_limits: dict[str, int] = {}
-    for pair in plan.pairs:
+    for pair in matrix.pairs:
         config = pair.config
         if is_local(config.model):
             continue
         endpoint_slots = [endpoint.concurrency for endpoint in config.endpoints] or [None]
         for place, slots in zip(_find_addresses(config), endpoint_slots, strict=True):
             slot_limits[place] = max(slots or config.eval_batch_size, slot_limits.get(place, 0))
-    pace = plan.pace
+    pace = matrix.pace
     return {
         place: SharedSlots(slots, PaceRates(pace.rpm, pace.tpm))
         for place, slots in slot_limits.items()
     }
 
 
-def spent_before(plan: MatrixConfig) -> dict[str, SpentAmounts]:
+def spent_before(config: MatrixConfig) -> dict[str, SpentAmounts]:
     """Return the amounts that earlier sessions of the runs used, by run."""
     amounts_by_run = {}
-    for pair in plan.pairs:
+    for pair in config.pairs:
         folder = Path(pair.config.work_dir) / pair.run
         if not (folder / MANIFEST).is_file():
             continue
@@ -346,7 +363,7 @@ def reusable_count(config: TaskConfig) -> int | None:
 
 
 def stop_of(session: MatrixSession) -> KejuError | None:
-    """Return the error that a plan ends with: none, an interrupt, or that runs are incomplete.
+    """Return the error that a matrix ends with: none, an interrupt, or that runs are incomplete.
 
     If all runs failed with the same exit code, return the first error.
     """

@@ -107,6 +107,7 @@ ENDPOINT = ModelKind(
     about="a model at an OpenAI-compatible endpoint; give --api-url",
     factory="keju.models.openai.client:make",
     local=False,
+    continuations=True,
 )
 """The kind of every name that belongs to no other kind."""
 
@@ -142,6 +143,7 @@ KINDS = (
         name=EMBEDDED,
         about="a small model inside this process",
         factory="keju.models.llama.model:make",
+        continuations=True,
         takes_args=True,
         extra=LOCAL,
     ),
@@ -150,6 +152,7 @@ KINDS = (
         argument="PATH",
         about="your own GGUF file",
         factory="keju.models.llama.model:make",
+        continuations=True,
         takes_args=True,
         extra=LOCAL,
     ),
@@ -158,6 +161,7 @@ KINDS = (
         argument="NAME",
         about="a transformers checkpoint, by hub name or folder",
         factory="keju.models.hf:make",
+        continuations=True,
         takes_args=True,
         extra=HF,
     ),

@@ -12,6 +12,7 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.models.base import Model
+from keju.models.continuations import make_reply
 from keju.models.tokens import schema_tokens, text_tokens
 from keju.types import ContinuationScore, Reply, Request, Tool, Usage
 
@@ -67,9 +68,9 @@ class ScriptedModel(Model):
         text = (_tool_answer(request) or guess) if answer is None else answer
         usage = Usage(_request_tokens(request), text_tokens(text))
         if request.continuations:
-            scores = tuple(_draw_scores(request, self._salt))
+            scores = list(_draw_scores(request, self._salt))
             usage = Usage(_request_tokens(request), 0)
-            return Reply(finish="stop", usage=usage, model=self.name, continuations=scores)
+            return make_reply(request.continuations, scores, usage, model=self.name)
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
         # Log-probabilities over the labels that sum to 1 and only depend on hash and seed.

@@ -103,11 +103,11 @@ class Watcher:
     ) -> None:
         """Called when a run has its results."""
 
-    def plan_started(self, plan: str, runs: Sequence[str]) -> None:
-        """Called before the runs of a plan begin."""
+    def matrix_started(self, matrix: str, runs: Sequence[str]) -> None:
+        """Called before the runs of a matrix begin."""
 
-    def plan_finished(self, plan: str, stop: KejuError | None) -> None:
-        """Called when all runs of a plan are over. `stop` is set if not all are complete."""
+    def matrix_finished(self, matrix: str, stop: KejuError | None) -> None:
+        """Called when all runs of a matrix are over. `stop` is set if not all are complete."""
 
     def close(self) -> None:
         """Close files, ports and threads. Called once."""
@@ -138,13 +138,13 @@ class Watchers(Watcher):
         """Call all watchers."""
         self._tell(lambda watcher: watcher.finished(run, headlines, complete, stop))
 
-    def plan_started(self, plan: str, runs: Sequence[str]) -> None:
+    def matrix_started(self, matrix: str, runs: Sequence[str]) -> None:
         """Call all watchers."""
-        self._tell(lambda watcher: watcher.plan_started(plan, runs))
+        self._tell(lambda watcher: watcher.matrix_started(matrix, runs))
 
-    def plan_finished(self, plan: str, stop: KejuError | None) -> None:
+    def matrix_finished(self, matrix: str, stop: KejuError | None) -> None:
         """Call all watchers."""
-        self._tell(lambda watcher: watcher.plan_finished(plan, stop))
+        self._tell(lambda watcher: watcher.matrix_finished(matrix, stop))
 
     def close(self) -> None:
         """Close all watchers."""

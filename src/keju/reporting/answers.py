@@ -11,9 +11,8 @@ from keju.reporting.format import Labels
 from keju.reporting.page_numbers import (
     NO_BREAK,
     join_sentences,
-    page_interval,
+    page_figure,
     page_percent,
-    page_share,
 )
 from keju.reporting.score_interpretation import ASYMMETRY_RATIO, compare_with_chance
 from keju.reporting.titles import title_of
@@ -98,11 +97,11 @@ def exam_answer(
     has_figure = bool(headline.figure)
     return ExamAnswer(
         name=title_of(entry.name, entry.arm),
-        figure=page_share(metric.value, metric.bounds) if has_figure else "",
+        figure=page_figure(metric) if has_figure else "",
         margin=margin_of(metric) if has_figure else "",
         title=headline.title,
         note=headline.note,
-        ends=page_interval(metric.ci95) if has_figure and metric.ci95 else "",
+        ends=fmt.metric_interval(metric, 1) if has_figure and metric.ci95 else "",
         chance=page_percent(chance.value) if chance else "",
         meaning=meaning_of(entry, labels),
         findings=[
@@ -125,7 +124,7 @@ def exam_answer(
 def _other_reader(entry: ResultEntry, run: str, labels: Labels) -> str:
     metric = fmt.display_metrics(entry, labels)[0].metric
     headline = fmt.headline_of(entry, run, labels)
-    figure = page_share(metric.value, metric.bounds) if headline.figure else headline.title
+    figure = page_figure(metric) if headline.figure else headline.title
     return labels("page.other_reader", reader=entry.reader, figure=figure)
 
 
@@ -139,7 +138,7 @@ def outcome_words(entry: ResultEntry, labels: Labels) -> dict[str, str]:
 
 def margin_of(metric: Metric) -> str:
     """Return half the length of an interval as ``± 1.1``; empty for a lopsided interval."""
-    if metric.value is None or metric.ci95 is None or metric.bounds is not None:
+    if metric.value is None or metric.ci95 is None or metric.bounds is not None or metric.unit:
         return ""
     below, above = _margins(metric.value, metric.ci95)
     if max(below, above) > ASYMMETRY_RATIO * min(below, above):
@@ -155,7 +154,7 @@ def _margins(value: float, ends: Sequence[float]) -> tuple[float, float]:
 def meaning_of(entry: ResultEntry, labels: Labels) -> str:
     """Return what to make of a score: whether it is better than guessing, and how sure it is."""
     metric = fmt.display_metrics(entry, labels)[0].metric
-    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
+    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD or metric.unit:
         return ""
     chance, words = entry.metrics.get("chance"), []
     if (level := compare_with_chance(entry, labels)) and chance:

@@ -8,6 +8,7 @@ from keju.reporting import format as fmt
 from keju.reporting.assertions import assertion_title
 from keju.reporting.brief import BriefColumn, BriefScreen, short_model
 from keju.reporting.format import Labels, count, interval, percent
+from keju.reporting.sweep import sweep_lines, sweep_notes, sweep_table
 from keju.results.assertions import in_order
 from keju.results.schema import Comparison, ResultEntry, Results
 
@@ -15,6 +16,8 @@ SENTENCES = 4
 """The number of pairs about which a summary prints a sentence."""
 ASSERTIONS = 14
 """The most scores of assertions that a summary lists."""
+SWEEP_SPARE = (0, 0, 1, 3, 2, 0, 5, 4, 6, 0)
+"""Which columns of the table of tools a narrow screen leaves out first."""
 _RANK = {"above": 0, "below": 1, "tie": 2}
 
 
@@ -40,6 +43,9 @@ def print_arms(screen: BriefScreen, results: Results) -> None:
     entries = [entry for entry in results.benchmarks if entry.arm and not results.is_level(entry)]
     entries = _first_readers(entries)
     has_several_exams = len({entry.name for entry in entries}) > 1
+    if results.sweeps:
+        _print_sweeps(screen, results)
+        return
     pairs = [pair for pair in results.comparisons if pair.base_is_first] or results.comparisons
     ranked = sorted(pairs, key=lambda pair: _RANK.get(pair.verdict, 3))
     for number, pair in enumerate(ranked[:SENTENCES]):
@@ -48,6 +54,26 @@ def print_arms(screen: BriefScreen, results: Results) -> None:
     screen.put()
     _print_rows(screen, entries, results, has_several_exams=has_several_exams)
     _print_assertions(screen, entries, has_several_exams=has_several_exams)
+
+
+def _print_sweeps(screen: BriefScreen, results: Results) -> None:
+    """Print which tools earn their tokens, and then a row for each tool."""
+    labels = screen.labels
+    for number, line in enumerate(sweep_lines(results, labels)):
+        screen.sentence(line, "bold" if number == 0 else None)
+    for sweep in results.sweeps:
+        table = sweep_table(sweep, labels)
+        title = f"{sweep.exam} · {table.titles[0]}" if len(results.sweeps) > 1 else table.titles[0]
+        spares = dict(zip(table.titles, SWEEP_SPARE, strict=True))
+        columns = [
+            BriefColumn("left" if name == table.titles[-1] else "right", name, spares[name])
+            for name in table.titles[1:]
+        ]
+        screen.put()
+        screen.rows([BriefColumn("left", title), *columns], table.rows)
+    screen.put()
+    for line in sweep_notes(results, labels):
+        screen.sentence(line, "dim")
 
 
 def _print_assertions(

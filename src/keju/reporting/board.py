@@ -1,4 +1,4 @@
-"""Show several runs at once, one line for each run: a plan that is running, or ``keju watch``.
+"""Show several runs at once, one line for each run: a matrix that is running, or ``keju watch``.
 
 On a terminal the lines are redrawn in place. A log gets a summary line from time to time and one
 line for each run that ends.
@@ -68,7 +68,7 @@ class RunLine(NamedTuple):
     why: str = ""
     """The reason why the run ended early."""
     was_complete: bool = False
-    """Whether the run was complete before this plan started."""
+    """Whether the run was complete before this matrix started."""
     part: str = ""
     """The exam and arm, if the run has several of them."""
 

@@ -42,6 +42,7 @@ def case_context(case: ShownAnswer, labels: Labels, place: int = 0) -> dict[str,
         "reply_folded": case.reply.length if case.reply.length > FOLDED else 0,
         "choices": choice_rows(case),
         "logprobs": sorted((record.reply.label_logprobs or {}).items()),
+        "option_logprobs": option_logprobs(case),
         "details": _details(record, labels),
         "error": error,
         "error_message": _line(error.message) if error else "",
@@ -88,6 +89,15 @@ def choice_rows(case: ShownAnswer) -> list[tuple[str, str, bool, bool]]:
         (label, choice, label == target, label == value)
         for label, choice in zip(LABELS, case.choices, strict=False)
     ]
+
+
+def option_logprobs(case: ShownAnswer) -> list[tuple[str, float, bool]]:
+    """Return each scored text by its option's label or its number, its log-probability, and whether
+    the model would write it."""
+    scores = case.record.reply.continuations or ()
+    labelled = len(scores) == len(case.choices) <= len(LABELS)
+    names = LABELS if labelled else [str(number) for number in range(1, len(scores) + 1)]
+    return [(name, score.logprob, score.greedy) for name, score in zip(names, scores, strict=False)]
 
 
 def reading_context(reading: Reading, labels: Labels) -> dict[str, Any]:

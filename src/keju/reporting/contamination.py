@@ -114,6 +114,7 @@ def _print_table(screen: TerminalScreen, contamination: Contamination, labels: L
     screen.line()
 
 
+@fmt.one_decimal()
 def write_contamination(
     contamination: Contamination, output: Path, *, language: Language = "en"
 ) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keju.messages import format_p
 from keju.reporting.arms import TitledTable
-from keju.reporting.format import UNKNOWN, Labels, count, interval, percent
+from keju.reporting.format import UNKNOWN, Labels, count, interval, one_decimal, percent
 from keju.results.curve import Curve, CurvePoint
 from keju.results.schema import Results
 
@@ -214,7 +214,9 @@ def sections(results: Results, labels: Labels) -> list[CurveSection]:
             if len(curve.subsets) > 1 and subset.points
         ]
         exam_chart = PageChart(title, curve_label(curve, labels), draw_curve(curve, scale))
-        levels, table = level_table(curve, labels), subset_table(curve, labels)
+        with one_decimal():
+            levels = level_table(curve, labels)
+        table = subset_table(curve, labels)
         page_sections.append(
             CurveSection(title, [*curve_lines(curve, labels)], exam_chart, levels, charts, table)
         )

@@ -49,6 +49,8 @@ def finding_of(notice: Notice, warning: str, labels: Labels) -> Finding:
     key = f"finding.{prefix}"
     if not notice.values.get("first_only", 1):
         key += "_more"
+    elif not notice.values.get("second_only", 1):
+        key += "_fewer"
     if not prefix or not labels.get(key, ""):
         return Finding(capitalised(warning), "")
     values = {name: _page_value(name, value) for name, value in notice.values.items()}

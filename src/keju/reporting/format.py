@@ -49,7 +49,20 @@ _decimals: ContextVar[int] = ContextVar("decimals", default=2)
 @contextmanager
 def decimals_for(file: TextIO) -> Iterator[None]:
     """Use one decimal for percentages on a terminal, and two in a file or pipe."""
-    token = _decimals.set(1 if file.isatty() else 2)
+    with _decimals_set(1 if file.isatty() else 2):
+        yield
+
+
+@contextmanager
+def one_decimal() -> Iterator[None]:
+    """Use one decimal for percentages, as in notebooks."""
+    with _decimals_set(1):
+        yield
+
+
+@contextmanager
+def _decimals_set(digits: int) -> Iterator[None]:
+    token = _decimals.set(digits)
     try:
         yield
     finally:
@@ -65,6 +78,27 @@ def percent(value: float | None, digits: int | None = None) -> str:
     """Format a share in percent, e.g. ``63.59 %``; see `decimals_for`."""
     digits = _decimals.get() if digits is None else digits
     return UNKNOWN if value is None else f"{value * 100:.{digits}f} %"
+
+
+def plain_number(value: float) -> str:
+    """Format a number that is not a share, such as a perplexity: ``23.45``, ``1,234.5``."""
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def metric_figure(metric: Metric, digits: int | None = None) -> str:
+    """Format the value of a metric in its unit, or its range if it has no value."""
+    if metric.unit and metric.value is not None:
+        return plain_number(metric.value)
+    if metric.value is None and metric.bounds:
+        return f"{interval(metric.bounds, digits)} %"
+    return percent(metric.value, digits)
+
+
+def metric_interval(metric: Metric, digits: int | None = None) -> str:
+    """Format the interval of a metric in its unit, without a sign."""
+    if metric.unit and metric.ci95 is not None:
+        return "–".join(map(plain_number, metric.ci95))
+    return interval(metric.ci95, digits)
 
 
 def published(value: float | None) -> str:
@@ -365,7 +399,7 @@ def headline_of(entry: ResultEntry, run: str, labels: Labels) -> Headline:
         note = labels("exact_note", best=best, command=command)
         return Headline(percent(metric.value), labels("exact_match"), note)
     if bounds is None:
-        return Headline(percent(metric.value), headline_metric.title, "")
+        return Headline(metric_figure(metric), headline_metric.title, "")
     total = sum(entry.outcomes[outcome] for outcome in OUTCOMES)
     ungraded = {"part": count(sum(entry.outcomes[outcome] for outcome in UNGRADED))}
     if metric.value is None:

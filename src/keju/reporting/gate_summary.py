@@ -77,6 +77,9 @@ def _sentence(row: GateRow, result: GateResult, labels: Labels) -> str:
             kind = f"{kind}_around" if high > 0 else f"{kind}_better"
         points = {"least": f"{abs(low):.1f}", "most": f"{abs(high):.1f}"}
         allowed = f"{-100 * row.limit:.1f}"
+        if row.sure_of is not None:
+            asked = {"asked": count(row.n), "whole": count(row.sure_of)}
+            return labels(f"brief.gate.sure_{row.verdict}", allowed=allowed, **asked, **values)
         text = labels(f"brief.gate.worse_{kind}", **values, **points, allowed=allowed)
     if row.verdict == "inconclusive" and row.needed:
         text += labels("brief.gate.needed", n=count(row.needed))

@@ -113,7 +113,7 @@ def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | No
 def write_matrix(
     matrix: Matrix, folder: Path, output: Path | None = None, *, language: Language = "en"
 ) -> Path:
-    """Write the page of the plan, by default into `folder`, completely or not at all.
+    """Write the page of the matrix, by default into `folder`, completely or not at all.
 
     Its links to the reports of the runs are relative to `output`.
     """

@@ -28,15 +28,25 @@ _ANSWER, _END_LENGTH = 60, 160
 _COLUMNS = ("question", "reply", "answer", "target", "outcome", "id")
 
 
-@singledispatch
+@fmt.one_decimal()
 def html_of(value: object) -> str:
     """Return a value as HTML with all text escaped."""
+    return _html_of(value)
+
+
+@fmt.one_decimal()
+def text_of(value: object) -> str:
+    """Return a value as a few lines of text."""
+    return _text_of(value)
+
+
+@singledispatch
+def _html_of(value: object) -> str:
     raise TypeError(type(value))
 
 
 @singledispatch
-def text_of(value: object) -> str:
-    """Return a value as a few lines of text."""
+def _text_of(value: object) -> str:
     raise TypeError(type(value))
 
 
@@ -48,7 +58,7 @@ def _warning(text: str) -> str:
     return _paragraph(text, "⚠ ")
 
 
-@html_of.register
+@_html_of.register
 def _(value: Compared) -> str:
     labels = Labels()
     names = ("pair", "reader", "n", "base_rate", "arm_rate", "points", "interval", "p", "verdict")
@@ -78,12 +88,12 @@ def _(value: Compared) -> str:
     return "\n".join(parts)
 
 
-@text_of.register
+@_text_of.register
 def _(value: Compared) -> str:
     return "\n".join(pair.conclusion.text() for pair in name_sides(value.comparisons))
 
 
-@html_of.register
+@_html_of.register
 def _(value: GateResult) -> str:
     labels = Labels()
     rows = [gate_cells(row, labels) for row in value.rows]
@@ -92,7 +102,7 @@ def _(value: GateResult) -> str:
     return "\n".join([*parts, *(_warning(notice.text()) for notice in value.notices)])
 
 
-@text_of.register
+@_text_of.register
 def _(value: GateResult) -> str:
     lines = [_gate_line(value, Labels()), *(row.conclusion.text() for row in value.rows)]
     return "\n".join(lines)
@@ -105,7 +115,7 @@ def _gate_line(result: GateResult, labels: Labels) -> str:
     return f"{name}: {labels(f'gate.{result.verdict}')}"
 
 
-@html_of.register
+@_html_of.register
 def _(value: Plan) -> str:
     labels = Labels()
     table = html_table(plan_titles(labels), plan_rows(value, labels))
@@ -113,14 +123,14 @@ def _(value: Plan) -> str:
     return "\n".join([_paragraph(plan_title(value, labels)), table, *words])
 
 
-@text_of.register
+@_text_of.register
 def _(value: Plan) -> str:
     labels = Labels()
     rows = (" ".join(cell for cell in row if cell) for row in plan_rows(value, labels))
     return "\n  ".join([plan_title(value, labels), *rows])
 
 
-@html_of.register
+@_html_of.register
 def _(value: Audit) -> str:
     labels = Labels()
     parts = [_warning(notice.text()) for notice in value.notices]
@@ -149,7 +159,7 @@ def _(value: Audit) -> str:
     return "\n".join(parts)
 
 
-@text_of.register
+@_text_of.register
 def _(value: Audit) -> str:
     labels = Labels()
     return "\n".join(_exam_line(exam, labels) for exam in value.exams)
@@ -164,7 +174,7 @@ def _exam_line(exam: ExamAudit, labels: Labels) -> str:
     return ": ".join(words)
 
 
-@html_of.register
+@_html_of.register
 def _(value: Samples) -> str:
     labels = Labels()
     rows = [

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from keju.reporting import format as fmt
 from keju.reporting.format import Labels
+from keju.results.schema import Metric
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -25,6 +26,11 @@ def page_share(value: float | None, bounds: Sequence[float] | None = None) -> st
     return (
         f"{page_interval(bounds)}{NO_BREAK}%" if value is None and bounds else page_percent(value)
     )
+
+
+def page_figure(metric: Metric) -> str:
+    """Format the value of a metric in its unit for pages."""
+    return fmt.metric_figure(metric, 1).replace(" ", NO_BREAK)
 
 
 def join_sentences(sentences: Iterable[str], labels: Labels) -> str:

@@ -108,10 +108,15 @@ def bilingual(text: Any) -> str:
 
 
 def breakable(name: str) -> str:
-    """Allow line breaks after each part of a name: ``demo_``, ``sorting_``, ``3``."""
+    """Allow line breaks after each part of a name, but not before its number: ``word_sorting_3``
+    may end a line after ``word_``.
+    """
     if isinstance(name, BilingualText):
         return name
-    return Markup("_<wbr>").join(name.split("_"))
+    *parts, last_part = name.split("_")
+    if parts and last_part.isdecimal():
+        last_part = f"{parts.pop()}_{last_part}"
+    return Markup("_<wbr>").join([*parts, last_part])
 
 
 def moment(timestamp: str) -> str:

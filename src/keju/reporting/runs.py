@@ -68,6 +68,7 @@ class RunResults(dict[str, Any]):
         """Return a figure of the subsets with their intervals."""
         return forest([self.results])
 
+    @fmt.one_decimal()
     def __repr__(self) -> str:
         lines = [f"<results of {fmt.shorten(self._title(), 120)}>", *self._lines()]
         return "\n  ".join(lines)
@@ -88,6 +89,7 @@ class RunResults(dict[str, Any]):
         if ended := fmt.describe_incomplete(self.results, labels):
             yield ended
 
+    @fmt.one_decimal()
     def _repr_html_(self) -> str:
         """Return a table of the results, the warnings, and a figure of the subsets."""
         labels = Labels()

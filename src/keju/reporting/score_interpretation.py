@@ -1,4 +1,4 @@
-"""Interpret a score: whether it is better than guessing, and how precise it is."""
+"""Compare a score with the chance level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def compare_with_chance(entry: ResultEntry, labels: Labels) -> Standing | None:
     Returns None if this is unknown or if guessing scores zero.
     """
     metric, chance = display_metrics(entry, labels)[0].metric, _chance(entry)
-    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD or not chance:
+    is_share = metric.ci95 is not None and entry.gold != NO_GOLD and not metric.unit
+    if metric.value is None or metric.ci95 is None or not is_share or not chance:
         return None
     ends = [*metric.ci95, *(metric.bounds or ())]
     return "above" if min(ends) > chance else "below" if max(ends) < chance else "like"
@@ -39,24 +40,6 @@ def remark_on_chance(entry: ResultEntry, run: str, labels: Labels) -> str:
     # Only a file of predictions has a choice of gold answers, and it is not a run.
     hint = labels("remark.look", run=run) if level == "below" and run and not entry.gold else ""
     return remark + hint
-
-
-def interpret_score(entry: ResultEntry, labels: Labels) -> list[str]:
-    """Interpret the headline: whether it is better than guessing, and how precise it is."""
-    metric = display_metrics(entry, labels)[0].metric
-    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
-        return []
-    low, high = metric.ci95
-    words = []
-    if level := compare_with_chance(entry, labels):
-        words.append(labels(f"meaning.{level}_chance", chance=percent(_chance(entry))))
-    below, above = (max(0.0, 100 * gap) for gap in (metric.value - low, high - metric.value))
-    if max(below, above) > ASYMMETRY_RATIO * min(below, above):
-        words.append(labels("meaning.sure_sides", below=f"{below:.1f}", above=f"{above:.1f}"))
-    else:
-        words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))
-    words.append(labels("meaning.closer"))
-    return words
 
 
 def describe_chance(entry: ResultEntry, labels: Labels) -> str:

@@ -133,6 +133,7 @@ def arms_of(results: Results, labels: Labels) -> dict[str, Any] | None:
     """Return the verdicts and tables of arms; difficulties have a curve instead."""
     from keju.reporting.arms import arm_table, pair_lines, pair_table
     from keju.reporting.assertions import assertion_table
+    from keju.reporting.sweep import sweep_lines, sweep_notes, sweep_table
 
     arms = arm_table(results, labels, DIGITS)
     if not arms.rows:
@@ -141,6 +142,9 @@ def arms_of(results: Results, labels: Labels) -> dict[str, Any] | None:
     pairs = _decisive_first(pair_table(results, labels, DIGITS), labels)
     tables = [arms, assertion_table(results, labels, DIGITS), pairs]
     tables = [table for table in tables if table.rows or table is not tables[1]]
+    if results.sweeps:
+        lines = [*sweep_lines(results, labels), *sweep_notes(results, labels)]
+        tables = [*(sweep_table(sweep, labels, DIGITS) for sweep in results.sweeps), *tables]
     if len({entry.name for entry in results.benchmarks}) == 1:
         prefix = f"{results.benchmarks[0].name} · "
         tables = [_without_prefix(table, prefix) for table in tables]

@@ -94,9 +94,7 @@ def score_text(entry: ResultEntry, labels: Labels) -> str:
         return labels("no_answers")
     if entry.gold == NO_GOLD:
         return labels("no_score")
-    if metric.value is None and metric.bounds:
-        return f"{interval(metric.bounds, 1)} %"
-    return percent(metric.value, 1)
+    return fmt.metric_figure(metric, 1)
 
 
 def _margin_text(metric: Metric) -> str:
@@ -105,6 +103,8 @@ def _margin_text(metric: Metric) -> str:
         return ""
     low, high = metric.ci95
     below, above = metric.value - low, high - metric.value
+    if metric.unit:
+        return f"95 % {fmt.metric_interval(metric)}"
     if max(below, above) > ASYMMETRY_RATIO * min(below, above):
         return f"95 % {interval(metric.ci95, 1)}"
     return f"± {50 * (high - low):.1f}"
@@ -126,7 +126,7 @@ def _print_exam(screen: BriefScreen, family: Sequence[ResultEntry], results: Res
     facts += [labels("brief.questions", n=_graded_text(entry, labels))]
     facts += [_chance_text(entry, labels), _human_text(entry, labels)]
     screen.facts(facts, f"{lead}      ", style=_style(entry, labels))
-    screen.facts(_second_line(family, results, labels), " " * (len(exam_title(entry)) + 3))
+    screen.facts(_second_line(family, results, labels), " " * (cells(exam_title(entry)) + 3))
     if not fmt.answered_rows([entry]):
         return
     screen.put()

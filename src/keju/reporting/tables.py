@@ -40,7 +40,9 @@ def _rows(entry: ResultEntry, labels: Labels) -> list[list[_IntervalRow]]:
         return _IntervalRow(name, share(value, bounds), interval(ends), n, strong)
 
     metrics = [
-        row(metric.marked_title(labels), metric.metric.value, metric.metric, strong=not place)
+        row(
+            metric.marked_title(labels), metric.metric.value, metric.metric, strong=not place
+        )._replace(figure=fmt.metric_figure(metric.metric), ends=fmt.metric_interval(metric.metric))
         for place, metric in enumerate(fmt.display_metrics(entry, labels))
     ]
     parts = [

@@ -24,6 +24,7 @@ from keju.reporting.format import (
     shorten,
 )
 from keju.reporting.judges import describe_judge
+from keju.reporting.sweep import sweep_lines, sweep_notes, sweep_table
 from keju.reporting.table import Cell, TableColumn, TerminalScreen
 from keju.results.curve import Curve
 from keju.results.schema import NO_GOLD, Disagreement, ResultEntry, Results
@@ -109,8 +110,13 @@ def _print_arms(screen: TerminalScreen, results: Results, labels: Labels) -> Non
     tables = arms.arm_table(results, labels), assertion_table(results, labels)
     for table in (*tables, arms.pair_table(results, labels)):
         _print_table(screen, list(table.titles), [list(row) for row in table.rows])
-    for line in arms.pair_lines(results, labels):
+    for sweep in results.sweeps:
+        table = sweep_table(sweep, labels)
+        _print_table(screen, list(table.titles), [list(row) for row in table.rows])
+    for line in sweep_lines(results, labels) or arms.pair_lines(results, labels):
         screen.line(line, style="bold")
+    for line in sweep_notes(results, labels):
+        screen.line(line)
     if results.comparisons and fmt.answered_rows(results.benchmarks):
         screen.line()
 
@@ -224,9 +230,9 @@ def _metric_line(shown_metric: ShownMetric, labels: Labels) -> str:
     metric = shown_metric.metric
     is_named = shown_metric.name == "accuracy" or shown_metric.name in shown_metric.title
     title = shown_metric.title + ("" if is_named else labels("in_brackets", text=shown_metric.name))
-    figure = share(metric.value, metric.bounds)
+    figure = fmt.metric_figure(metric)
     if metric.ci95 is not None:
-        ends = labels("interval_of", interval=interval(metric.ci95))
+        ends = labels("interval_of", interval=fmt.metric_interval(metric))
         figure += labels("in_brackets", text=ends)
     figures = labels("clause_separator").join([figure, f"n {count(metric.n)}"])
     line = labels("named", name=title, text=figures)
@@ -240,7 +246,7 @@ def _equal_metrics_line(metrics: Sequence[ShownMetric], labels: Labels) -> str:
         equal_metric.marked_title(labels) for equal_metric in equal_metrics
     )
     titles = labels("pair_separator").join(marked_titles)
-    figure = share(shown_metric.metric.value, shown_metric.metric.bounds)
+    figure = fmt.metric_figure(shown_metric.metric)
     return labels("also_metrics", figure=figure, titles=titles) if titles else ""
 
 
@@ -330,7 +336,7 @@ def _print_readers(screen: TerminalScreen, family: Sequence[ResultEntry], labels
     screen.line(title, "bold")
     headlines = [fmt.display_metrics(entry, labels)[0] for entry in family]
     overall_figures = [
-        share(metric.value, metric.bounds) + (f" ({interval(metric.ci95)})" if metric.ci95 else "")
+        fmt.metric_figure(metric) + (f" ({fmt.metric_interval(metric)})" if metric.ci95 else "")
         for _, _, metric in headlines
     ]
     accuracies = [

@@ -24,7 +24,7 @@ from keju.results.doubts import doubts_of
 from keju.results.metrics import accuracy_of
 from keju.results.rule_changes import RuleTable, make_rule_table
 from keju.results.schema import InNotebook
-from keju.results.scored_exam import ScoredExam, Source, config_of_exam, path_of, sittings_of
+from keju.results.scored_exam import ScoredExam, Source, config_of_exam, path_of, scored_exams_of
 from keju.runs.resume_compat import find_changed_files, version_notices
 from keju.runs.run import command_name, damage_notices, missing_notices, open_run
 from keju.scores.exam_scores import ExamScores
@@ -585,10 +585,10 @@ def _find_failures(jobs: Sequence[ExamScores]) -> Failures:
     return {key: answers for key, answers in failed.items() if key not in answered_correctly}
 
 
-def _find_shared_failures(sittings: Iterable[ScoredExam], failed: Failures) -> Failures:
+def _find_shared_failures(scored_exams: Iterable[ScoredExam], failed: Failures) -> Failures:
     """Return the failed questions that another run, log or file of predictions fails as well."""
     shared_failures: Failures = {}
-    for scored_exam in sittings:
+    for scored_exam in scored_exams:
         for question in scored_exam:
             key = (scored_exam.exam.benchmark, question.id)
             if key in failed and question.score is not None and question.score < PASS:
@@ -607,12 +607,12 @@ def _load_scored_exams(
 ) -> list[ScoredExam]:
     """Return the scored exams of a source; predictions are read as answers to the audited exam."""
     try:
-        return sittings_of(source, datasets=exam, data_dir=data_dir, work_dir=work_dir)
+        return scored_exams_of(source, datasets=exam, data_dir=data_dir, work_dir=work_dir)
     except UsageError as error:
         if error.notice.code != "sitting_needs_exam" or len(exams) != 1:
             raise
         (name,) = exams
-        return sittings_of(source, datasets=name, data_dir=data_dir, work_dir=work_dir)
+        return scored_exams_of(source, datasets=name, data_dir=data_dir, work_dir=work_dir)
 
 
 def _normalise_answer(value: str | None) -> set[str]:

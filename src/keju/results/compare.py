@@ -47,7 +47,7 @@ from keju.results.scored_exam import (
     Taken,
     mismatches,
     refuse_unused,
-    sittings_of,
+    scored_exams_of,
     varied_settings,
 )
 from keju.runs.manifest import FIXED_FACTS
@@ -126,7 +126,7 @@ def compare(*sources: Source, texts: int = 0, **options: Unpack[SourceOptions]) 
     answers), `data_dir` and `work_dir`; for predictions alone also `gold`, `protocol` and
     `dataset_args` (the settings of the exam).
     """
-    groups = [sittings_of(source, **options) for source in sources]
+    groups = [scored_exams_of(source, **options) for source in sources]
     refuse_unused(chain.from_iterable(groups), **options)
     if len(sources) == 1:
         comparisons = _compare_within_run(groups[0], texts=texts) if groups else []
@@ -137,10 +137,10 @@ def compare(*sources: Source, texts: int = 0, **options: Unpack[SourceOptions]) 
     if not sources:
         raise UsageError("compare_nothing")
     names = [str(getattr(source, "folder", source)) for source in sources]
-    return compare_sittings(groups, names, texts)
+    return compare_groups(groups, names, texts)
 
 
-def compare_sittings(
+def compare_groups(
     groups: Sequence[Sequence[ScoredExam]], sources: Sequence[str], texts: int = 0
 ) -> Compared:
     """Compare the exams of several sources.
@@ -198,20 +198,29 @@ def match_exams(
 
 
 def compare_arms(
-    jobs: Sequence[ExamScores], price: Price | None = None, run: str = ""
+    jobs: Sequence[ExamScores],
+    price: Price | None = None,
+    run: str = "",
+    *,
+    with_first_only: bool = False,
 ) -> list[Comparison]:
     """Compare every pair of arms of each exam under the headline's reader.
 
-    The earlier arm is the base. `run` is the name of the run in suggested commands.
+    The earlier arm is the base. `run` is the name of the run in suggested commands. With
+    `with_first_only`, each arm is compared only with the first.
     """
     arms = [ScoredExam(name="", model="", job=job, price=price, command=run) for job in jobs]
-    return _compare_within_run(arms, detailed=False)
+    return _compare_within_run(arms, detailed=False, with_first_only=with_first_only)
 
 
 def _compare_within_run(
-    scored_exams: Sequence[ScoredExam], *, detailed: bool = True, texts: int = 0
+    scored_exams: Sequence[ScoredExam],
+    *,
+    detailed: bool = True,
+    texts: int = 0,
+    with_first_only: bool = False,
 ) -> list[Comparison]:
-    """Compare every pair of arms of each exam of one run.
+    """Compare every pair of arms of each exam of one run, or each arm with the first one.
 
     Arms that an exam's settings create have different questions, so they are not compared.
     """
@@ -230,6 +239,7 @@ def _compare_within_run(
                 unlike=(),
             )
             for base, arm in combinations(arms, 2)
+            if base is arms[0] or not with_first_only
         ]
         comparisons += _adjust_for_pairs(exam_comparisons)
     return comparisons
@@ -553,8 +563,8 @@ def find_mismatches(
     left_source: Source, right_source: Source, **options: Unpack[SourceOptions]
 ) -> list[ComparisonDifferences]:
     """Return the differences between two sources for each exam; `options` as for `compare`."""
-    left_exams = sittings_of(left_source, **options)
-    right_exams = sittings_of(right_source, **options)
+    left_exams = scored_exams_of(left_source, **options)
+    right_exams = scored_exams_of(right_source, **options)
     refuse_unused((*left_exams, *right_exams), **options)
     pairs, _ = match_exams(left_exams, right_exams)
     return [

@@ -20,7 +20,7 @@ from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import Notice, UsageError
 from keju.results.compare import mismatch_notices
 from keju.results.schema import DATA, SCHEMA, Mismatch
-from keju.results.scored_exam import ScoredExam, Source, sittings_of
+from keju.results.scored_exam import ScoredExam, Source, scored_exams_of
 from keju.stats.estimate import Ends
 from keju.stats.intervals import Interval
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
@@ -149,7 +149,7 @@ def contamination(
 ) -> Contamination:
     """Compare a model's run on a published exam with its run on fresh questions of that kind."""
     published_exams, fresh_exams = (
-        sittings_of(source, reader=reader, data_dir=data_dir, work_dir=work_dir)
+        scored_exams_of(source, reader=reader, data_dir=data_dir, work_dir=work_dir)
         for source in (published, fresh)
     )
     published_exam, fresh_exam = _match_exams(published_exams, fresh_exams, published, fresh)

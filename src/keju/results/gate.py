@@ -24,6 +24,7 @@ from keju.results.compare import (
     unread_notices,
 )
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
+from keju.results.gate_rule import sure_verdict_of
 from keju.results.next_steps import GatedPart, NextStep, is_itself, reasons, shares_of, steps
 from keju.results.pairs import count_unanswered, pairs_of
 from keju.results.schema import SCHEMA, Comparison, InNotebook
@@ -32,7 +33,7 @@ from keju.results.scored_exam import (
     Source,
     SourceOptions,
     refuse_unused,
-    sittings_of,
+    scored_exams_of,
 )
 from keju.stats.gate import LEVEL, GateDecision, Verdict, decide, decide_at_least, decide_no_worse
 from keju.stats.paired import holm, is_binary, paired_difference
@@ -106,8 +107,8 @@ def gate(
         raise UsageError("gate_nothing_asked")
     _check_share("--margin", margin)
     _check_share("--at-least", least)
-    run_exams = sittings_of(run, **options)
-    base = sittings_of(baseline, **options) if baseline is not None else []
+    run_exams = scored_exams_of(run, **options)
+    base = scored_exams_of(baseline, **options) if baseline is not None else []
     refuse_unused((*run_exams, *base), **options)
     gates: list[TestedExam] = []
     notices: list[Notice] = []
@@ -154,7 +155,8 @@ def _test_against_base(
     for base_exam, run_exam in pairs:
         tested, pair = _test_no_worse(base_exam, run_exam, margin)
         gates.append(tested)
-        notices += (notice for notice in pair.notices if notice.code != "compare_itself")
+        usual = ["compare_itself", *(["compare_stopped"] if tested.row.sure_of is not None else [])]
+        notices += (notice for notice in pair.notices if notice.code not in usual)
     return gates, notices
 
 
@@ -192,6 +194,9 @@ def _test_no_worse(
     row = _build_row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
     question_count = min(share.total_count for share in shares_of(run_exam, base_exam))
     row = replace(row, baseline=pair.base_rate, whole=question_count, assertions=pair.assertions)
+    if (stop := sure_verdict_of(run_exam, base_exam, margin)) is not None:
+        verdict: Verdict = "pass" if stop.verdict == "pass" else "fail"
+        row = replace(row, verdict=verdict, sure_of=stop.whole)
     return TestedExam(row, at), pair
 
 
@@ -220,7 +225,7 @@ def decision(
     _check_share("--margin", margin)
     folders: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
     run_exams, base_exams = (
-        sittings_of(source, datasets=exam, **folders) for source in (run, baseline)
+        scored_exams_of(source, datasets=exam, **folders) for source in (run, baseline)
     )
     pairs, _ = match_exams(base_exams, run_exams)
     if len(pairs) > 1:
@@ -236,7 +241,7 @@ def _test_other_exams(
 ) -> list[TestedExam]:
     """Return the tests of all other exams; none if ``keju gate`` would reject one of them."""
     try:
-        run_exams, base_exams = (sittings_of(source, **folders) for source in (run, baseline))
+        run_exams, base_exams = (scored_exams_of(source, **folders) for source in (run, baseline))
         pairs, _ = match_exams(base_exams, run_exams)
         other_pairs = [pair for pair in pairs if pair[0].exam.benchmark != exam]
         return [_test_no_worse(*pair, margin)[0] for pair in other_pairs]
@@ -317,7 +322,7 @@ def _withhold_if_selected(row: GateRow) -> GateRow:
     if not row.selected:
         return row
     unknown = {"p": 1.0, "p_fail": 1.0, "p_log10": 0.0, "p_fail_log10": 0.0}
-    return replace(row, **unknown, verdict="inconclusive", needed=None)
+    return replace(row, **unknown, verdict="inconclusive", needed=None, sure_of=None)
 
 
 def _find_level(row: GateRow, rows: Sequence[GateRow]) -> float:
@@ -337,7 +342,7 @@ def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
     passes, fails = (holm([getattr(row, name) for row in rows]) for name in ("p", "p_fail"))
     decided = []
     for row, tested, p, p_fail in zip(rows, gates, passes, fails, strict=True):
-        verdict = decide(p, p_fail)
+        verdict = decide(p, p_fail) if row.sure_of is None else row.verdict
         holm_fields = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
         needed = planned = None
         if verdict == "inconclusive" and not row.selected:

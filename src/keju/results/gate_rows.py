@@ -51,6 +51,9 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The number of questions that decide with a power of 0.8 if the true difference is the
     observed one."""
 
+    sure_of: int | None = None
+    """The number of questions to be asked, if both runs stopped before the last of them because the
+    verdict of all of them was sure."""
     whole: int = 0
     """The number of questions in the subsets that were asked; 0 if unknown."""
     assertions: tuple[AssertionChange, ...] = ()
@@ -74,6 +77,8 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.selected:
             left_out_values = {"part": self.left_out, "whole": self.n + self.left_out}
             return Notice("gate_selection", values | left_out_values)
+        if self.sure_of is not None:
+            return Notice(f"gate_sure_{self.verdict}", values | {"whole": self.sure_of})
         if self.verdict != "inconclusive":
             return Notice(f"gate_{kind}_{self.verdict}", values)
         if self.needed is None:

@@ -1,4 +1,4 @@
-"""The matrix of models and exams: the results of all runs of a plan.
+"""The results of a matrix: several models on several exams.
 
 It is computed from the stored runs. Within an exam, models are compared in pairs on the questions
 that they share (`keju.results.compare`). A model ties with the highest one unless the test shows
@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import KejuError, Notice
-from keju.results.compare import Compared, compare_sittings
+from keju.results.compare import Compared, compare_groups
 from keju.results.schema import SCHEMA, Comparison, Metric, ResultEntry
 from keju.results.score import current_results
-from keju.results.scored_exam import ScoredExam, sittings_of_run
+from keju.results.scored_exam import ScoredExam, scored_exams_of_run
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.matrix import StoredMatrix, StoredMatrixRun
 from keju.runs.run import REPORT, Run
@@ -73,11 +73,11 @@ class MatrixCell(msgspec.Struct, frozen=True, kw_only=True):
     """The number of warnings of its results."""
     spent: SpentTotals = SpentTotals()
     report: str = ""
-    """Its report, relative to the folder of the plan; empty if there is none."""
+    """Its report, relative to the folder of the matrix; empty if there is none."""
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of a plan."""
+    """The results of a matrix."""
 
     schema: int = SCHEMA
     plan: str
@@ -86,14 +86,14 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     exams: tuple[str, ...]
     cells: tuple[MatrixCell, ...]
     comparisons: tuple[Comparison, ...] = ()
-    """Every pair of models of each exam; `exam` is the name of the plan's entry."""
+    """Every pair of models of each exam; `exam` is the name of the matrix's entry."""
     spent: SpentTotals = SpentTotals()
     """The total over all runs."""
     notices: tuple[Notice, ...] = ()
 
     @property
     def document(self) -> dict[str, Any]:
-        """The plain document, as ``--json`` prints it and ``results.json`` of a plan holds it."""
+        """The plain document, as ``--json`` prints it and ``results.json`` of a matrix holds it."""
         pairs = Compared(comparisons=self.comparisons).document["comparisons"]
         document: dict[str, Any] = msgspec.to_builtins(replace(self, comparisons=()))
         for cell, stored_cell in zip(document["cells"], self.cells, strict=True):
@@ -123,29 +123,29 @@ def matrix_of(
     data_dir: str | None = None,
     compared: bool = True,
 ) -> Matrix:
-    """Return the matrix of the plan in `folder`; `errors` are the errors that ended runs, by run.
+    """Return the results of the matrix in `folder`; `errors` has the errors that ended runs.
 
     `compared` tests all pairs of models, which requires reading all replies.
     """
-    plan, run_errors = StoredMatrix.read(folder), errors or {}
+    stored, run_errors = StoredMatrix.read(folder), errors or {}
     cells: list[MatrixCell] = []
     notices: list[Notice] = []
-    for planned in plan.runs:
+    for planned in stored.runs:
         cells += _build_cells(planned, folder, run_errors.get(planned.run), data_dir, notices)
-    exams = list(dict.fromkeys(planned.exam for planned in plan.runs))
+    exams = list(dict.fromkeys(planned.exam for planned in stored.runs))
     pairs: list[Comparison] = []
     for exam in exams if compared else ():
         exam_cells = [cell for cell in cells if cell.exam == exam]
         exam_pairs = _compare_models(exam_cells, folder, data_dir, notices)
         pairs += [replace(pair, exam=exam) for pair in exam_pairs]
     cells = [cell for exam in exams for cell in _with_standings(exam, cells, pairs)]
-    order = {planned.run: place for place, planned in enumerate(plan.runs)}
+    order = {planned.run: place for place, planned in enumerate(stored.runs)}
     cells.sort(key=lambda cell: order[cell.run])
     run_amounts = list({cell.run: cell.spent for cell in cells}.values())
     return Matrix(
-        plan=plan.plan,
+        plan=stored.plan,
         complete=all(cell.state == "complete" for cell in cells),
-        models=tuple(dict.fromkeys(planned.model for planned in plan.runs)),
+        models=tuple(dict.fromkeys(planned.model for planned in stored.runs)),
         exams=tuple(exams),
         cells=tuple(cells),
         comparisons=tuple(pairs),
@@ -172,7 +172,7 @@ def _build_cells(
     data_dir: str | None,
     notices: list[Notice],
 ) -> Iterator[MatrixCell]:
-    """Yield the cells of one run of a plan, one for each arm."""
+    """Yield the cells of one run of a matrix, one for each arm."""
     run_folder = folder.parent / planned.run
     empty_cell = MatrixCell(
         model=planned.model,
@@ -250,7 +250,7 @@ def _compare_models(
     names: list[str] = []
     for cell in {cell.run: cell for cell in cells if cell.done}.values():
         try:
-            scored_exams = sittings_of_run(Run(folder.parent / cell.run), data_dir=data_dir)
+            scored_exams = scored_exams_of_run(Run(folder.parent / cell.run), data_dir=data_dir)
         except KejuError as problem:
             values = {"run": cell.run, "problem": problem.notice}
             notices.append(Notice("plan_run_unread", values))
@@ -259,7 +259,7 @@ def _compare_models(
             [replace_dataclass(scored_exam, name=cell.model) for scored_exam in scored_exams]
         )
         names.append(cell.model)
-    return compare_sittings(groups, names).comparisons if len(groups) > 1 else ()
+    return compare_groups(groups, names).comparisons if len(groups) > 1 else ()
 
 
 def _with_standings(

@@ -17,7 +17,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import share_prepared_exams
 from keju.errors import Notice, UsageError
-from keju.results.scored_exam import ScoredExam, read_run, sitting_of
+from keju.results.scored_exam import ScoredExam, read_run, scored_exam_of
 from keju.results.summarise import WARN_ABOVE
 from keju.runs.run import command_name, list_runs
 from keju.stats.intervals import Interval, Moments, student_t_quantile
@@ -241,7 +241,7 @@ def _load_scores(run: Run, benchmark: str) -> _RunScores:
     readers = [reader.name for reader in job.readers]
     has_secondary = Exam.beside in readers[1:]
     headline, secondary = (
-        _average_rotations(sitting_of(job, run.manifest, name))
+        _average_rotations(scored_exam_of(job, run.manifest, name))
         for name in (readers[0], Exam.beside if has_secondary else readers[0])
     )
     return _RunScores(

@@ -618,6 +618,66 @@ class Disagreement(msgspec.Struct, frozen=True):
         return len(set(self.scores.values())) > 1
 
 
+ToolVerdict = Literal["earns", "harms", "small", "open"]
+"""What is shown about a tool: a loss without it (or a gain with it alone), the opposite, that it
+matters little, or nothing yet."""
+
+
+class ToolEffect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What one tool is worth: its arm compared with the first arm."""
+
+    tool: str
+    """Its name at the server."""
+    arm: str
+    """The arm without the tool, or with this tool alone."""
+    verdict: ToolVerdict
+    """``earns``: a loss without it, or a gain with it alone, is shown. ``harms``: the opposite is
+    shown. ``small``: it is shown to matter less than `small`. ``open``: nothing is shown yet."""
+    n: int
+    """The number of questions that both arms have a score for."""
+    difference: float | None
+    """The score of the arm minus the score of the first arm."""
+    ci95: Ends | None
+    """Its interval; valid at every look if there were several."""
+    p_holm: float | None
+    """Adjusted for all tools (Holm)."""
+    tokens: int | None = None
+    """The tokens that its definition adds to every request."""
+    tokens_from: str = ""
+    """`endpoint` if the model counted them, otherwise `estimate`."""
+    tokens_per_question: float | None = None
+    """The same for all requests of a question."""
+    calls: int = 0
+    """Calls of the tool, in the arm with all tools or in its own."""
+    failed: int = 0
+    """The number of these calls that failed."""
+    seconds_p50: float | None = None
+    """The median time of these calls, in seconds."""
+    seconds: float | None = None
+    """How many more seconds a question of the arm takes than one of the first arm."""
+    looks: int = 0
+    """How often the arm was compared before it ended; 0 if only the last question could end it."""
+
+
+class ToolSweep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Which tools of an exam earn their tokens: each tool left out, or alone."""
+
+    exam: str
+    reader: str
+    kind: Literal["left_out", "alone"]
+    """Whether each arm lacks one tool, or has one tool alone."""
+    base: str
+    """The first arm: with all tools, or without tools."""
+    small: float
+    """The difference that counts as small."""
+    questions: int
+    """The number of questions of the exam. Arms that are decided are not asked all of them."""
+    rows: tuple[ToolEffect, ...]
+    """One row for each tool: first those that earn their tokens, the largest effect first."""
+    sentence: str = ""
+    """The conclusion, in English."""
+
+
 class EndpointUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The use of one endpoint over all sessions of a run."""
 
@@ -675,6 +735,8 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The use of each endpoint, if the run had several."""
     curves: tuple[Curve, ...] = ()
     """Accuracy against difficulty, if an exam was run at several difficulties."""
+    sweeps: tuple[ToolSweep, ...] = ()
+    """What each tool is worth, if each was left out or offered alone."""
 
     def is_level(self, entry: ResultEntry) -> bool:
         """Whether an entry is one difficulty of a curve; then its arm only names the difficulty."""

@@ -54,7 +54,7 @@ def score_run(
         display = programs.display if programs is not None else None
         stage.grade(run.folder, None, display=display, runs_programs=True)
     for job in jobs:
-        job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
+        job.stopping = (run.manifest.stopped or {}).get(job.title)
     entries = [
         entry
         for job in jobs

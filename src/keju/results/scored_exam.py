@@ -277,7 +277,7 @@ class SourceOptions(TypedDict, total=False):
     work_dir: str | None
 
 
-def sittings_of(source: Source, **options: Unpack[SourceOptions]) -> list[ScoredExam]:
+def scored_exams_of(source: Source, **options: Unpack[SourceOptions]) -> list[ScoredExam]:
     """Return the scored exams of a run, of another tool's log, or of predictions.
 
     `source` is the folder or id of a run, or the path of a file.
@@ -288,7 +288,7 @@ def sittings_of(source: Source, **options: Unpack[SourceOptions]) -> list[Scored
     path, folder = Path(source), runs_folder(options.get("work_dir"))
     if _is_run(path, folder, predictions=datasets is not None):
         run = Run(find_run(str(source), str(folder)))
-        return sittings_of_run(run, reader, data_dir, datasets)
+        return scored_exams_of_run(run, reader, data_dir, datasets)
     exam = registry.get(datasets).name if datasets else None
     if _is_log(path):
         log_exams = _load_log(path, datasets, reader, data_folder(data_dir))
@@ -308,12 +308,12 @@ def sittings_of(source: Source, **options: Unpack[SourceOptions]) -> list[Scored
     return [_load_predictions(path, datasets, reader, options.get("gold"), *settings)]
 
 
-def refuse_unused(sittings: Iterable[ScoredExam], **options: Unpack[SourceOptions]) -> None:
+def refuse_unused(scored_exams: Iterable[ScoredExam], **options: Unpack[SourceOptions]) -> None:
     """Raise UsageError for settings of predictions if no source is a file of predictions."""
     unused_settings = [
         name for name in ("gold", "protocol", "dataset_args") if options.get(name) is not None
     ]
-    if unused_settings and not any(scored_exam.file for scored_exam in sittings):
+    if unused_settings and not any(scored_exam.file for scored_exam in scored_exams):
         flag = f"--{unused_settings[0].replace('_', '-')}"
         raise UsageError("sitting_unused", flag=flag)
 
@@ -326,7 +326,7 @@ def _other_exam_error(
     return UsageError("sitting_other_exam", **values, hint=did_you_mean(exam or "", names))
 
 
-def sittings_of_run(
+def scored_exams_of_run(
     run: Run, reader: str | None = None, data_dir: str | None = None, exam: str | None = None
 ) -> list[ScoredExam]:
     """Return the scored exams of a stored run under a reader, by default the headline's.
@@ -337,7 +337,7 @@ def sittings_of_run(
     is_local = not is_fetched(run.folder) and run.manifest.imported is not True
     return [
         replace(
-            sitting_of(job, run.manifest, reader),
+            scored_exam_of(job, run.manifest, reader),
             name=run.id,
             command=command_name(run.folder),
             manifest=run.folder / MANIFEST if is_local and not loaded_run.changed_file else None,
@@ -352,7 +352,7 @@ def sittings_of_run(
     ]
 
 
-def sitting_of(job: ExamScores, manifest: Manifest, reader: str | None = None) -> ScoredExam:
+def scored_exam_of(job: ExamScores, manifest: Manifest, reader: str | None = None) -> ScoredExam:
     """Return a job of a run under one of its readers, described by the run's manifest."""
     stored = {exam.name: exam for exam in manifest.benchmarks}
     facts = stored.get(job.exam.benchmark) or job.facts()
@@ -439,7 +439,7 @@ def read_run(
         config = config.model_copy(update={"reader": [reader], "dataset_args": dataset_args})
         jobs = make_scores(config, detailed=True)
     for job in jobs:
-        job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
+        job.stopping = (run.manifest.stopped or {}).get(job.title)
     stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
     requests, changed = ExamRequests(jobs), find_changed_files(run.manifest, facts)
@@ -511,7 +511,7 @@ def _load_log(
     )
     try:
         run = Run(module.import_log(path, import_options, report=False).folder)
-        scored_exams = sittings_of_run(run, reader, data_dir)
+        scored_exams = scored_exams_of_run(run, reader, data_dir)
     except BaseException:
         rmtree(folder, ignore_errors=True)
         raise

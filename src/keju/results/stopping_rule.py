@@ -17,10 +17,11 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.samples import mark_as_drawn
 from keju.config import TaskConfig
+from keju.engine.queue import StoppingRule
 from keju.errors import ConfigError, UsageError
 from keju.results.metrics import cluster_of, join, metrics_of, read_items, read_subset
 from keju.results.schema import ACCURACY, WHOLE_SET, Metric
-from keju.results.scored_exam import mismatches, sitting_of, sittings_of
+from keju.results.scored_exam import mismatches, scored_exam_of, scored_exams_of
 from keju.runs.manifest import Manifest, StoredStop
 from keju.scores.exam_scores import ExamScores
 from keju.scores.tally import Tally
@@ -63,7 +64,7 @@ def make_rule(
     return DecisionRule(baselines, config.seed)
 
 
-class PrecisionRule:
+class PrecisionRule(StoppingRule):
     """Stops when the anytime interval of the headline is narrow enough on both sides."""
 
     def __init__(self, half_width: float, seed: int) -> None:
@@ -145,7 +146,7 @@ def _load_rival(
     """
     exam = job.exam
     dataset_names = {registry.get(name).name: name for name in config.datasets}
-    baselines = sittings_of(
+    baselines = scored_exams_of(
         source,
         datasets=dataset_names[exam.benchmark],
         reader=job.readers[0].name,
@@ -157,7 +158,7 @@ def _load_rival(
         arms = [scored_exam.arm for scored_exam in baselines]
         raise UsageError("until_baseline_arms", baseline=source, arms=arms)
     (baseline,) = baselines
-    worst_mismatch = next(iter(mismatches(sitting_of(job, manifest), baseline)), None)
+    worst_mismatch = next(iter(mismatches(scored_exam_of(job, manifest), baseline)), None)
     if worst_mismatch is not None and worst_mismatch.decisive:
         code, values = worst_mismatch.told("until_baseline_unlike", baseline=str(source))
         raise UsageError(code, **values)
@@ -172,7 +173,7 @@ def _load_rival(
     return BaselineScores(baseline.name, scores)
 
 
-class DecisionRule:
+class DecisionRule(StoppingRule):
     """Stops when the evidence that the model differs from its baseline is strong enough."""
 
     def __init__(self, baselines: Mapping[ExamScores, BaselineScores], seed: int) -> None:

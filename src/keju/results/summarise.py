@@ -155,8 +155,14 @@ def _arm_fields(
     from keju.results.compare import compare_arms
     from keju.results.difficulty import curves_of
 
-    comparisons = compare_arms(jobs, manifest.price, command_name(folder))
-    return {"comparisons": tuple(comparisons), "curves": tuple(curves_of(entries))}
+    kind, run = manifest.config.get("sweep"), command_name(folder)
+    comparisons = compare_arms(jobs, manifest.price, run, with_first_only=kind is not None)
+    fields = {"comparisons": tuple(comparisons), "curves": tuple(curves_of(entries))}
+    if kind is None:
+        return fields
+    from keju.results.sweep import sweeps_of
+
+    return fields | {"sweeps": tuple(sweeps_of(kind, manifest, entries, comparisons))}
 
 
 def _solver_notices(job: ExamScores, file: ManifestFile) -> Iterator[Notice]:
@@ -388,7 +394,7 @@ def _score_pairs(job: ExamScores, place: int) -> tuple[list[tuple[float, float]]
 
 def _run_notices(job: ExamScores, declared: Collection[str]) -> Iterator[Notice]:
     """Yield notices about anything that could mislead about the replies, under any reader."""
-    if job.stopping is not None:
+    if job.stopping is not None and job.stopping.rule != "sweep":  # its table says it
         yield job.stopping.notice
     if job.missing:
         yield from missing_notices(job.tallies[0].done, job.units)
@@ -414,7 +420,9 @@ def summarise(
     metrics = metrics_of(exam, tally, cells, overall, chances)
     ungraded = sum(overall.outcomes[outcome] for outcome in UNGRADED)
     unlabelled = overall.outcomes["unlabelled"]
-    goldless = bool(unlabelled) and ungraded + unlabelled == overall.units
+    # A metric that is not a share, such as a perplexity, needs no right answer.
+    is_scored = any(metric.unit for metric in metrics.values())
+    goldless = bool(unlabelled) and ungraded + unlabelled == overall.units and not is_scored
     if goldless:  # Without gold answers, an error has no score either.
         ungraded, metrics = 0, _without_values(metrics)
     if faulty := _find_faulty(exam):
@@ -566,7 +574,7 @@ def _notices(
     elif ungraded:
         code = "ungraded_replies" if accuracy.value is not None else "ungraded_share"
         shares.append((code, ungraded))
-    if outcomes["unlabelled"] and not goldless:
+    if outcomes["unlabelled"] and not goldless and not exam.keeps_items:
         shares.append(("unlabelled_questions", outcomes["unlabelled"]))
     for code, outcome in _UNUSUAL_OUTCOMES.items():
         if outcomes[outcome] > WARN_ABOVE * total:

@@ -65,11 +65,10 @@ class Journal:
         try:
             if not take_lock(self._fd, self.path):
                 raise UsageError("run_in_use", name=folder.name)
-            self.repaired = _repair(self._fd)
+            _repair(self._fd)
         except BaseException:
             os.close(self._fd)
             raise
-        """The number of bytes of a torn last line that were cut off."""
         self.size = os.fstat(self._fd).st_size
         """The number of bytes written so far."""
 
@@ -171,8 +170,8 @@ def _read_locks() -> list[str]:
     return Path("/proc/locks").read_text().splitlines()
 
 
-def _repair(fd: int) -> int:
-    """Cut off everything after the last line feed. Return the number of bytes."""
+def _repair(fd: int) -> None:
+    """Cut off everything after the last line feed."""
     size = os.fstat(fd).st_size
     end = size
     while end > 0:
@@ -184,7 +183,6 @@ def _repair(fd: int) -> int:
         end = start
     if end < size:
         os.ftruncate(fd, end)
-    return size - end
 
 
 class Records:

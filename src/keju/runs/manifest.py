@@ -162,7 +162,7 @@ class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     The questions are in a random order that has every subset in proportion at every look.
     """
 
-    rule: Literal["until_ci", "until_decided"]
+    rule: Literal["until_ci", "until_decided", "sweep", "gate"]
     met: bool
     """Whether its condition was met. Otherwise all questions were asked."""
     asked: int
@@ -178,9 +178,13 @@ class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     interval: tuple[float, float] | None
     """Its interval, which holds at all looks at once."""
     goal: float | None = None
-    """The requested half-width."""
+    """The requested half-width, or the margin of the gate."""
     metric: str = ""
     baseline: str = ""
+    partner: str = ""
+    """The other run of a gate with two endpoints, which stopped at the same question."""
+    verdict: Literal["", "pass", "fail"] = ""
+    """The verdict of the gate about all questions, if it was sure."""
     wins: int | None = None
     """Questions on which the model scored more than the baseline."""
     losses: int | None = None
@@ -206,7 +210,12 @@ class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.rule == "until_ci":
             values |= {"metric": self.metric, "goal": 100 * (self.goal or 0.0)}
             return Notice("until_ci_met" if self.met else "until_ci_missed", values)
+        if self.rule == "gate":
+            values |= {"partner": self.partner}
+            return Notice(f"gate_stopped_{self.verdict}" if self.met else "gate_asked_all", values)
         values |= {"baseline": self.baseline, "points": 100 * value, "p": self.p or 0.0}
+        if self.rule == "sweep":
+            return Notice("sweep_ended" if self.baseline else "sweep_baseline_ended", values)
         if not self.met:
             return Notice("until_undecided", values)
         return Notice("until_better" if value > 0 else "until_worse", values)

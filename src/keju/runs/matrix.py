@@ -1,8 +1,8 @@
-"""The folder of a plan, next to its runs: the list of the runs and the combined results.
+"""The folder of a matrix, next to its runs: the list of the runs and the combined results.
 
 ``runs/weekly/plan.json`` names the runs ``runs/weekly--small--demo`` and so on. Each is an ordinary
-run. ``results.json`` and ``report.html`` in the plan's folder cover all of them. Only one process
-at a time works on a plan.
+run. ``results.json`` and ``report.html`` in the matrix's folder cover all of them. Only one process
+at a time works on a matrix.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SCHEMA = 1
 
 
 class StoredMatrixRun(msgspec.Struct, frozen=True):
-    """One pair of a plan."""
+    """One pair of a matrix."""
 
     run: str
-    """Its id. Its folder is next to the plan's folder."""
+    """Its id. Its folder is next to the matrix's folder."""
     model: str
     exam: str
     """The names of both entries."""
@@ -53,7 +53,7 @@ class StoredMatrix(msgspec.Struct, kw_only=True):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Return the plan in `folder`. Raise DataError if it cannot be read."""
+        """Return the matrix in `folder`. Raise DataError if it cannot be read."""
         try:
             return msgspec.convert(read_json(folder / MATRIX_FILE), cls)
         except msgspec.ValidationError as error:
@@ -66,14 +66,14 @@ class StoredMatrix(msgspec.Struct, kw_only=True):
 
 
 def find_matrix(name: str, work_dir: str) -> Path | None:
-    """Return the folder of a plan, given as a path or by its name, or None."""
+    """Return the folder of a matrix, given as a path or by its name, or None."""
     folders = (Path(name), Path(work_dir) / name)
     return next((folder for folder in folders if file_exists(folder / MATRIX_FILE)), None)
 
 
 @contextmanager
-def open_plan_folder(folder: Path) -> Iterator[None]:
-    """Create and lock the folder of a plan for one process."""
+def open_matrix_folder(folder: Path) -> Iterator[None]:
+    """Create and lock the folder of a matrix for one process."""
     if (folder / MANIFEST).is_file():
         raise UsageError("plan_is_run", folder=folder)
     try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from keju.benchmarks.registry import known_spelling
 from keju.config import TaskConfig
@@ -71,11 +71,15 @@ def _clean_name(name: str) -> str:
 
 
 def candidate_ids(config: TaskConfig) -> Iterator[str]:
-    """Yield the ids that a run without a name may get: the short one, then with a number."""
-    name = make_run_id(config.model, config.datasets)
-    yield name
+    """Return the ids that a run without a name may get: the short one, then with a number."""
+    return _numbered_ids(make_run_id(config.model, config.datasets))
+
+
+def _numbered_ids(run_id: str) -> Iterator[str]:
+    """Yield an id, and then the same with a number."""
+    yield run_id
     for number in count(2):
-        yield f"{name}-{number}"
+        yield f"{run_id}-{number}"
 
 
 def find_unfinished(config: TaskConfig, excluded: Collection[str] = ()) -> str | None:
@@ -89,21 +93,47 @@ def find_unfinished(config: TaskConfig, excluded: Collection[str] = ()) -> str |
     return None
 
 
+def find_unfinished_pair(sides: Iterable[tuple[str, TaskConfig]], base_id: str) -> str:
+    """Return the id of the unfinished runs that the same command began together, or a free id.
+
+    The runs are in the folders ``ID-SIDE``, and `sides` has the settings of each.
+    """
+    configs = dict(sides)
+    for pair_id in _numbered_ids(base_id):
+        folders = {
+            Path(config.work_dir, f"{pair_id}-{side}"): config for side, config in configs.items()
+        }
+        present = {folder: config for folder, config in folders.items() if folder.exists()}
+        if not present:
+            return pair_id
+        states = [_read_state(folder, config) for folder, config in present.items()]
+        if "other" not in states and (len(present) < len(folders) or "unfinished" in states):
+            return pair_id
+    raise AssertionError("ids do not end")
+
+
 def _is_unfinished(folder: Path, config: TaskConfig) -> bool:
     """Return whether a folder holds an unfinished run with the same settings, not in use."""
+    return _read_state(folder, config) == "unfinished"
+
+
+def _read_state(folder: Path, config: TaskConfig) -> Literal["unfinished", "complete", "other"]:
+    """Return the state of a run with the same settings that is not in use; else ``other``."""
     if not (folder / MANIFEST).is_file():
-        return False
+        return "other"
     try:
         manifest = Manifest.read(folder)
     except DataError:
-        return False
-    if manifest.complete or manifest.imported is True:
-        return False
+        return "other"
+    if manifest.imported is True:
+        return "other"
     stored, today = (
         {key: value for key, value in settings.items() if key not in FREE_SETTINGS}
         for settings in (manifest.config, make_storable(config, folder.name))
     )
-    return stored == today and not _is_in_use(folder)
+    if stored != today or _is_in_use(folder):
+        return "other"
+    return "complete" if manifest.complete else "unfinished"
 
 
 def _is_in_use(folder: Path) -> bool:

@@ -250,6 +250,8 @@ class ExamScores:
             readings = tuple([restore_label(reading, sample, order) for reading in readings])
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
+        if self.exam.keeps_items:
+            self._keep_items(unit, reply)
         self._note_error(unit, reply.fault, readings[0])
         self._note_cut(unit, reply)
         self.thoughts_cut[unit] = bool(reply.raw)
@@ -264,6 +266,15 @@ class ExamScores:
         self._note_reporter(unit, reply.model)
         if unit not in self.errors:
             self.checks.see(unit, reply, readings[0], at)
+
+    def _keep_items(self, unit: int, reply: Reply) -> None:
+        """Keep what the metrics of the exam need of a reply, for each reader."""
+        sample, seen_reply = self.exam.samples[unit // self.epochs], self.filter_reply(reply)
+        for tally, reader in zip(self.tallies, self.readers, strict=True):
+            try:
+                tally.items[unit] = self.exam.item(seen_reply, sample, reader)
+            except Exception:  # its reading has no grade for the same reason
+                tally.items[unit] = None
 
     def _note_cut(self, unit: int, reply: Reply) -> None:
         """Store the cause that cut a reply. A later reply of the unit replaces it."""

@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import msgspec
 
@@ -109,6 +109,8 @@ class Tally:
         """By name: the several numbers of a grader, by unit; 0 where it gave none. An assertion is
         not a number where the question does not have it."""
 
+        self.items: dict[int, Any] = {}
+        """By unit: what the metrics of the exam need of a reply; empty for most exams."""
         self.signs = bytearray(samples * epochs)
         """By unit: the signs noticed in the reply, one bit for each of `SIGNS`."""
         self.for_judge: set[int] = set()
@@ -153,10 +155,13 @@ class Tally:
     def restrict_to(self, items: Iterable[int]) -> Tally:
         """Return the scoreboard as if only these samples had been asked."""
         subset_tally = copy(self)
+        subset_tally.items = {}
         subset_tally.outcomes = bytearray([PENDING]) * len(self.outcomes)
         for sample in items:
             units = slice(sample * self.epochs, (sample + 1) * self.epochs)
             subset_tally.outcomes[units] = self.outcomes[units]
+            numbers = range(sample * self.epochs, (sample + 1) * self.epochs)
+            subset_tally.items |= {n: self.items[n] for n in numbers if n in self.items}
         subset_tally.values = array(
             "f",
             (

@@ -63,6 +63,8 @@ class ToolSetup:
         if folder is None or arm.stub_tools:
             return None
         places = [server.name for server in arm.servers if _has_own_folder(server)] + [*arm.tools]
+        if not places and self.config.sweep is not None:
+            return None  # the tool that has the folder is left out, so the state is never right
         if len(places) != 1:
             code = "verify_two_folders" if places else "verify_without_folder"
             values = {"exam": job.exam.benchmark, "arm": arm.name, "names": places}

@@ -19,8 +19,6 @@ from keju.sources.files import TableLines
 
 SHEET_SUFFIXES = (".csv", ".tsv", ".xlsx")
 SEPARATORS = (",", ";", "\t", "|")
-HEADER_BYTES = 1 << 16
-"""The bytes in which the header of a file must end."""
 CHUNK = 1 << 20
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -312,6 +312,8 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     bounds: Ends | None = None
     """The value if all replies without a grade were wrong, and if they were right; None where
     every reply has a grade."""
+    unit: str = ""
+    """``number`` where the value is not a share, such as a perplexity; usually empty."""
 
     def with_bounds(self, worst: float | None, best: float | None) -> Estimate:
         """Return this estimate with its bounds, and without a value if they are too far apart.

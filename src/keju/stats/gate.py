@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from keju.stats.intervals import (
@@ -108,6 +109,36 @@ def decide_no_worse(
         )
         planned = needed
     return _make_decision(test, value, (-1.0, 1.0), level, (needed, planned))
+
+
+def decide_counts(
+    first_only: int, second_only: int, n: int, margin: float, level: float = LEVEL
+) -> Verdict:
+    """Return the verdict of `decide_no_worse` for `n` independent yes-or-no items, without its
+    bounds and p.
+
+    `first_only` and `second_only` are the items that only one of the two got right. This is fast
+    enough to try all counts that the questions still to be asked can lead to.
+    """
+    difference = (first_only - second_only) / n
+    squares = first_only + second_only - n * difference**2
+    normal, student = _both_quantiles(level, n)
+    score = _TangoScore(first_only, second_only, n)(-margin)
+    if n < 2 or squares <= 0:
+        _, _, p, p_fail, _, _ = _t_bounds(difference, None, -margin, n - 1.0, level, n)
+        return decide(
+            1.0 if n > 1 and score < normal else p, 1.0 if n > 1 and score > -normal else p_fail
+        )
+    t = (difference + margin) / math.sqrt(squares / (n * (n - 1)))
+    if score >= normal and t >= student:
+        return "pass"
+    return "fail" if score <= -normal and t <= -student else "inconclusive"
+
+
+@lru_cache(maxsize=64)
+def _both_quantiles(level: float, n: int) -> tuple[float, float]:
+    """Return the quantile of the normal distribution, and Student's for the mean of `n` items."""
+    return normal_quantile(1 - level), _quantile(level, n - 1.0) if n > 1 else math.inf
 
 
 def decide_at_least(

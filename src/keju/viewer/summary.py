@@ -16,7 +16,7 @@ from keju.reporting.answers import (
     margin_of,
 )
 from keju.reporting.format import Labels
-from keju.reporting.page_numbers import page_interval, page_percent, page_share
+from keju.reporting.page_numbers import page_figure, page_interval, page_percent, page_share
 from keju.reporting.titles import title_of
 from keju.results.comparability import settings_summary
 from keju.results.schema import Metric, ResultEntry, Results, SubsetRow
@@ -164,7 +164,7 @@ def _protocol_and_reader(stored: IndexedRun, part: ExamArm) -> tuple[str, str]:
 
 def _figure(headline: fmt.Headline, metric: Metric) -> str:
     """Return a score with one decimal, or the words that replace it."""
-    return page_share(metric.value, metric.bounds) if headline.figure else headline.title
+    return page_figure(metric) if headline.figure else headline.title
 
 
 def answer_of(run_summary: RunSummary, labels: Labels, find_replies: FindReplies) -> ExamAnswer:

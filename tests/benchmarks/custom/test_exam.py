@@ -262,7 +262,7 @@ def test_the_prompt_asks_for_what_the_reader_reads(
     assert exam.render(exam.samples[0]).text.endswith(closing)
 
 
-def test_a_whole_sitting_by_path_with_settings_under_the_same_name(
+def test_a_whole_run_by_path_with_settings_under_the_same_name(
     write_quiz: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_quiz({"capitals.csv": CAPITALS})

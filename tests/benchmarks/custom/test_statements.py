@@ -27,6 +27,7 @@ GOLD_ZH = "金的化学符号是什么？"
             "Who walked first on the moon?",
         ),
         ("The Eiffel Tower is located in Paris", "Paris", "Where is the Eiffel Tower?"),
+        ("植物通过光合作用释放出氧气。", "氧气", "植物的光合作用释放什么？"),
     ],
 )
 def test_a_sentence_that_states_the_answer_counts(
@@ -54,6 +55,7 @@ def test_a_sentence_that_states_the_answer_counts(
         ("The symbol of gold is Aurum", "Au", GOLD),
         ("金的化学符号不是Au。", "Au", GOLD_ZH),
         ("金的化学符号是Ag，不是Au", "Au", GOLD_ZH),
+        ("不过会是Au吗", "Au", GOLD_ZH),
         ("There are -8 legs", "8", "How many legs are there?"),
         ("8 % of legs", "8", "How many legs are there?"),
         ("2 + 2 = 4", "4", "2 + 2?"),

@@ -71,7 +71,6 @@ ROUNDING = {"\\lfloor": ("\\rfloor", "floor"), "\\lceil": ("\\rceil", "ceil")}
 TEXT_MARK = "\0"
 """Begins a token that is the text of ``\\text{…}``."""
 
-ONE = Node("number", value=Fraction(1))
 MINUS_ONE = Node("number", value=Fraction(-1))
 
 
@@ -89,34 +88,13 @@ def negate(node: Node) -> Node:
     return Node("product", (MINUS_ONE, node))
 
 
-@lru_cache(maxsize=256)
-def parse(text: str, *, split_commas: bool = False) -> Node:
-    """Return the tree of an answer. Raise `Unparsable` if it is none in this grammar."""
-    if len(text) > MOST_CHARACTERS:
-        raise Unparsable("length")
-    cleaned = clean(text, split_commas=split_commas).rstrip(".;")
-    texts: list[str] = []
-
-    def mark(match: Any) -> str:
-        texts.append(match[1].strip())
-        return f" {TEXT_MARK} "
-
-    tokens = tokenize(TEXT_COMMAND.sub(mark, cleaned))
-    stored = iter(texts)
-    marked = [TEXT_MARK + next(stored) if token == TEXT_MARK else token for token in tokens]
-    parser = _AnswerParser([token for token in marked if token != TEXT_MARK])
-    return parser.read_all()
-
-
-class _AnswerParser:
-    """A recursive descent over the tokens of one answer."""
+class TokenReader:
+    """The place in a list of tokens, and how deep the brackets around it are."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
         self.place = 0
         self.depth = 0
-
-    # --- tokens ---
 
     def peek(self, ahead: int = 0) -> str:
         """Return the next token; empty at the end."""
@@ -144,6 +122,29 @@ class _AnswerParser:
         node = read()
         self.depth -= 1
         return node
+
+
+@lru_cache(maxsize=256)
+def parse(text: str, *, split_commas: bool = False) -> Node:
+    """Return the tree of an answer. Raise `Unparsable` if it is none in this grammar."""
+    if len(text) > MOST_CHARACTERS:
+        raise Unparsable("length")
+    cleaned = clean(text, split_commas=split_commas).rstrip(".;")
+    texts: list[str] = []
+
+    def mark(match: Any) -> str:
+        texts.append(match[1].strip())
+        return f" {TEXT_MARK} "
+
+    tokens = tokenize(TEXT_COMMAND.sub(mark, cleaned))
+    stored = iter(texts)
+    marked = [TEXT_MARK + next(stored) if token == TEXT_MARK else token for token in tokens]
+    parser = _AnswerParser([token for token in marked if token != TEXT_MARK])
+    return parser.read_all()
+
+
+class _AnswerParser(TokenReader):
+    """A recursive descent over the tokens of one answer."""
 
     # --- lists and relations ---
 

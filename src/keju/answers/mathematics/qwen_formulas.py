@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 from keju.answers.mathematics.equivalence import TOLERANCE, is_close
 from keju.answers.mathematics.notation import MOST_CHARACTERS
-from keju.answers.mathematics.parsing import MOST_DEPTH, Node, Unparsable, negate, number
+from keju.answers.mathematics.parsing import Node, TokenReader, Unparsable, negate, number
 from keju.answers.mathematics.values import Undefined, exact_value, symbols_of, values_of
 
 # `1,000.5`, `\frac`, `\{`, `dx`, `x`, `+`: one token; the last group is a sign.
@@ -71,39 +70,8 @@ def parse_formula(text: str) -> Node:
     return _FormulaParser(tokens).read_relation()
 
 
-class _FormulaParser:
+class _FormulaParser(TokenReader):
     """A recursive descent over the tokens of one formula."""
-
-    def __init__(self, tokens: list[str]) -> None:
-        self.tokens = tokens
-        self.place = 0
-        self.depth = 0
-
-    def peek(self) -> str:
-        """Return the next token; empty at the end."""
-        return self.tokens[self.place] if self.place < len(self.tokens) else ""
-
-    def take(self) -> str:
-        """Return the next token and go on."""
-        token = self.peek()
-        if not token:
-            raise Unparsable("end")
-        self.place += 1
-        return token
-
-    def expect(self, token: str) -> None:
-        """Go on if the next token is `token`."""
-        if self.take() != token:
-            raise Unparsable(token)
-
-    def nested(self, read: Callable[[], Node]) -> Node:
-        """Call `read` one level deeper."""
-        self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise Unparsable("depth")
-        node = read()
-        self.depth -= 1
-        return node
 
     def read_relation(self) -> Node:
         """Return an expression, or two with a relation between them."""

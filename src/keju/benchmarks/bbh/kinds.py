@@ -56,11 +56,17 @@ class ExpressionValue(Number):
     """The value of the question's full expression."""
 
     def evaluates(self, equation: str, sample: Sample) -> bool:
-        """Reject ``(7 * 5 + 6 - 7)``, which is one bracket of an expression that has two."""
-        return _ONE_BRACKET.fullmatch(equation.partition("=")[0].strip()) is None
+        """Reject ``(7 * 5 + 6 - 7)`` and ``4 - 9``, which are parts of the expression."""
+        if _ONE_BRACKET.fullmatch(equation.partition("=")[0].strip()):
+            return False
+        part = re.split(r"[=:.]\s", equation)[-1].replace(" ", "")
+        return f"({part})" not in sample.text.replace(" ", "")
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        is_whole = self.evaluates(text.strip(), sample)
+        sentence = next(iter(find_last_sentences(text)), "")
+        is_whole = self.evaluates(text.strip(), sample) and (
+            "=" not in sentence or self.evaluates(sentence.rpartition("=")[0], sample)
+        )
         return super().plainly(text, sample) if is_whole else Conclusion()
 
 
@@ -88,10 +94,14 @@ YES_NO = Verdict(
         r"\b(?:left|right|north|south|east|west|ahead|behind|front|short) of (?:the |your |where )"
         r"(?:\w+ )?(?:start\w*|origin|began)\b": "No",
         r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
+        r"(?:\bnot|n[’']t) (?:\w+ )?\(0, ?0\)": "No",
+        r"(?<!start )(?<!begin )(?<!starting )\b(?:at|to|is|are|in) \(0, ?0\)": ("Yes", "No"),
         r"\bdiffers from\b[^,.]*\b(?:start\w*|origin)\b": "No",
         r"\bcoincides with\b[^,.]*\b(?:start\w*|origin)\b"
         r"|\b[Nn]et displacement\b[^,.;]{0,12}(?:\b0|\bzero)\b": "Yes",
         # whether a person tells the truth
+        r"\b(?:honest|a truth[- ]teller)\b": ("Yes", "No"),
+        r"\bdishonest\b": ("No", "Yes"),
         r"\b(?:doesn[’']t|does not|isn[’']t|is not) (?:lie|lying|a liar)\b": "Yes",
         r"\b(?:lying|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话"
         r"|不(?:是)?说真话": ("No", "Yes"),

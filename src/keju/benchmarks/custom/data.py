@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.answers.numbers import parse_number
+from keju.answers.sentences import has_chinese
 from keju.benchmarks.custom.answers import read_letter
 from keju.benchmarks.custom.columns import (
     ANSWER,
@@ -207,6 +208,15 @@ def read_first_question(
             for question in questions:
                 return question
     raise DataError("custom.no_rows", path=folder.path / names[0])
+
+
+def has_chinese_columns(folder: DataFolder, names: Sequence[str], exam: ExamFile) -> bool:
+    """Return whether the first table has a Chinese column with a meaning: ``题目``, ``答案``."""
+    reader = TableReader(folder, names[0], exam, frozenset())
+    # An error is reported when all questions are read.
+    with suppress(DataError), closing(reader.questions(None)) as questions:
+        next(questions, None)
+    return any(map(has_chinese, reader.columns.names))
 
 
 @dataclass

@@ -24,6 +24,8 @@ from keju.benchmarks.base import (
 )
 from keju.benchmarks.custom import data
 from keju.benchmarks.custom.exam_file import (
+    OPTION_LEADS,
+    OPTION_READERS,
     ExamFile,
     Kind,
     ReaderRule,
@@ -32,7 +34,7 @@ from keju.benchmarks.custom.exam_file import (
     read_exam_file,
 )
 from keju.benchmarks.custom.guesses import reading_notices
-from keju.benchmarks.custom.readers import LETTER, make_readers
+from keju.benchmarks.custom.readers import LETTER, make_option_readers, make_readers
 from keju.benchmarks.expectations import EXPECT, with_expectations
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
@@ -45,7 +47,7 @@ from keju.types import Reading, Reply, Sample
 if TYPE_CHECKING:
     from keju.benchmarks.programs import ProgramTests
 
-TEXT, LETTERS = "text", "letters"
+TEXT, LETTERS, OPTIONS = "text", "letters", "continuations"
 UNSETTLED = (
     *("custom.answer_neither", "custom.answer_both", "custom.answer_of_several"),
     *("custom.several_answers", "custom.rivals", "custom.misnamed"),
@@ -69,6 +71,8 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, single_file)
+    if not exam_file and data.has_chinese_columns(files, tables.questions, exam):
+        exam = exam.model_copy(update={"language": "zh"})
     kind = exam.kind or ("free" if exam.grader else _guess_kind(files, tables, exam))
     try:
         reader, readers = make_readers(exam, kind)
@@ -125,7 +129,22 @@ def _make_protocols(exam: ExamFile, kind: Kind, reader: str) -> dict[str, Protoc
         about="the likeliest option letter by log-probability",
         decode="labels",
     )
-    return by_name(text, letters) if kind == "choice" else by_name(text)
+    if kind != "choice":
+        return by_name(text)
+    options = Protocol(
+        name=OPTIONS,
+        version="1",
+        reader=exam.reader
+        if isinstance(exam.reader, str) and exam.reader in OPTION_READERS
+        else OPTION_READERS[0],
+        about="the likeliest option text by log-probability, without showing the options",
+        form="completion",
+        decode="continuations",
+        label=OPTION_LEADS[exam.language],
+        readers=make_option_readers(),
+    )
+    chosen = {"labels": letters, "continuations": options}.get(exam.decode or "", text)
+    return by_name(chosen, *(p for p in (text, letters, options) if p is not chosen))
 
 
 messages.add_folder(Path(__file__).parent / "texts")
@@ -172,6 +191,8 @@ def _choose_secondary_reader(reader: str, numeric: bool) -> str:
     If all right answers are numbers, it must not compare full lines: in ``2 + 3 = 5`` the robust
     reader reads the full line, this one reads ``5``.
     """
+    if reader in OPTION_READERS:
+        return next(name for name in OPTION_READERS if name != reader)
     if reader == "robust" and numeric:
         return "number"
     return LETTER if reader == LETTER else "robust"
@@ -235,6 +256,10 @@ class CustomBenchmark:
         bank = data.read_questions(
             self.name, files, self.tables.questions, self.exam, template_columns
         )
+        if self.exam.decode not in (None, "generate") and bank.kind != "choice":
+            raise DataError(
+                "custom.decode_without_options", name=self.name, decode=self.exam.decode
+            )
         return self._with_kind(bank.kind, args).make_exam(args, files, bank, seed)
 
     def _with_kind(self, kind: Kind, args: DatasetArgs) -> CustomBenchmark:
@@ -251,7 +276,9 @@ class CustomBenchmark:
             ) from None
         protocols = _make_protocols(self.exam, kind, reader)
         if args.protocol not in (None, *protocols):
-            raise ConfigError("custom.letters_without_options", name=self.name)
+            raise ConfigError(
+                "custom.letters_without_options", name=self.name, protocol=args.protocol
+            )
         return replace(self, kind=kind, readers=readers, protocols=protocols)
 
     def make_exam(
@@ -277,7 +304,7 @@ class CustomBenchmark:
             if any(part.asserted for part in parts):
                 raise DataError("custom.expect_programs", name=self.name)
         self._refuse_templates(args, has_shots=any(shots.values()))
-        protocol = self.protocols[args.protocol or TEXT]
+        protocol = self._choose_protocol(args)
         system, rule = args.system_prompt, self.exam.reader
         if system is None:
             system = self.exam.system_prompt
@@ -287,7 +314,7 @@ class CustomBenchmark:
             protocol=protocol,
             samples=samples,
             subsets=tuple(subsets),
-            readers=self.readers,
+            readers=self.readers_of(protocol),
             data=DataSource(dict(files.hashes), notes=tuple(files.notes)),
             prompts=prompts,
             averages=(mean_over(bank.parts),),
@@ -318,6 +345,14 @@ class CustomBenchmark:
             }
             | ({"system_prompt": system} if system else {}),
         )
+
+    def _choose_protocol(self, args: DatasetArgs) -> Protocol:
+        """Return the protocol that the user names, or the exam's."""
+        return self.protocols[args.protocol or next(iter(self.protocols))]
+
+    def readers_of(self, protocol: Protocol) -> Mapping[str, Reader]:
+        """Return the readers of replies to a protocol's prompts."""
+        return protocol.readers or self.readers
 
     def _check_test_columns(self, bank: data.QuestionBank) -> None:
         """Raise DataError if a row lacks the tests of its program."""
@@ -362,11 +397,12 @@ class CustomBenchmark:
                 kind,
                 protocol.reader,
                 args,
-                letters=protocol.decode == "labels",
+                decode=protocol.decode,
                 columns=frozenset.intersection(*(bank.parts[n].columns for n in kind_names)),
                 file=self.folder / self.exam_file,
             )
-            makers.append(templates.wording(system).prompts(kind_names, shots))
+            wording = templates.wording(system, option_texts=protocol.decode == "continuations")
+            makers.append(wording.prompts(kind_names, shots))
             templates_by_kind[kind] = templates._asdict()
         is_mixed = self.kind == "mixed"
         recorded: dict[str, Any] = (

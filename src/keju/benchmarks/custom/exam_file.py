@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from keju.benchmarks.custom.columns import MEANING_NAMES
 from keju.benchmarks.wording import (
@@ -26,11 +34,15 @@ from keju.config.exams import EXAM_FILES
 from keju.config.patterns import compile_pattern
 from keju.config.strict import document, explain_error
 from keju.errors import ConfigError, DataError, TranslatableText, near_hint
-from keju.types import Sample
+from keju.types import Decode, Sample
 
 Kind = Literal["choice", "free", "mixed", "math"]
 Language = Literal["en", "zh"]
-ReaderName = Literal["letter", "robust", "exact", "number", "qwen", "simple-evals"]
+ReaderName = Literal[
+    "letter", "robust", "exact", "number", "qwen", "simple-evals", "acc", "acc_norm"
+]
+OPTION_READERS = ("acc", "acc_norm")
+"""Readers that compare the log-probabilities of the options' texts."""
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -88,7 +100,11 @@ class ExamFile(BaseModel):
     """
     reader: ReaderName | ReaderRule | None = None
     """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts;
-    ``robust``, ``qwen``, ``simple-evals`` of mathematical answers."""
+    ``robust``, ``qwen``, ``simple-evals`` of mathematical answers; ``acc``, ``acc_norm`` of
+    ``decode: continuations``."""
+    decode: Decode | None = None
+    """How options are chosen: the model writes its answer (``generate``), or the likeliest letter
+    (``labels``) or text of an option (``continuations``) is its answer."""
     language: Language = "en"
     """Language of the prompts that Keju words itself."""
     max_tokens: PositiveInt | None = None
@@ -126,6 +142,14 @@ class ExamFile(BaseModel):
             raise ValueError("give either 'marker' or 'regex'")
         return value
 
+    @model_validator(mode="after")
+    def _reader_fits(self) -> ExamFile:
+        if self.reader in OPTION_READERS and self.decode != "continuations":
+            raise ValueError(f"reader '{self.reader}' needs decode: continuations")
+        if self.decode == "continuations" and self.reader not in (None, *OPTION_READERS):
+            raise ValueError("decode: continuations has the readers acc and acc_norm")
+        return self
+
 
 def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
     """Return the exam file of a folder and its name; defaults and no name if it has none."""
@@ -145,10 +169,12 @@ def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
 
 def explain_exam_error(error: ValidationError) -> str:
     """Explain the error in one line; if several forms are possible, list them."""
-    field_name = str(error.errors()[0]["loc"][0])
+    location = error.errors()[0]["loc"]
+    field_name = str(location[0]) if location else ""
     for fault in error.errors():
         if fault["type"] == "value_error":
-            return f"{field_name}: {fault['msg'].removeprefix('Value error, ')}"
+            place = f"{field_name}: " if location else ""
+            return place + fault["msg"].removeprefix("Value error, ")
     if field_name == "reader" and len(error.errors()) > 1:
         value = error.errors()[0]["input"]
         hint = near_hint(value, get_args(ReaderName)) if isinstance(value, str) else ""
@@ -201,6 +227,14 @@ CALL_NAMES: dict[Kind, dict[str, str]] = {
 }
 """The request for a reader, if it is not the one of the same name."""
 
+OPTION_QUESTIONS: dict[Language, str] = {
+    "en": "Question: {question}\nAnswer:",
+    "zh": "问题：{question}\n答案：",
+}
+"""The prompt that each option continues."""
+OPTION_LEADS: dict[Language, str] = {"en": " ", "zh": ""}
+"""The text between such a prompt and an option."""
+
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
 
 
@@ -216,13 +250,18 @@ class PromptTemplates(NamedTuple):
     explained: str
     """One with an explanation; equals `shot` if the exam defines that."""
 
-    def wording(self, system: str | None) -> Wording:
-        """Return the prompts of the exam, with a blank line between worked examples."""
+    def wording(self, system: str | None, *, option_texts: bool = False) -> Wording:
+        """Return the prompts of the exam, with a blank line between worked examples.
+
+        With `option_texts` the answer of an example is the text of the right option.
+        """
         default_words = words("A) text", between=", ")
         names = {name for template in self for name in placeholders(template)}
         column_names = names - {*default_words, "subset", EXAMPLES}
         vocabulary = default_words | {name: _column_word(name) for name in column_names}
         shot_vocabulary = {**vocabulary, **SHOT_WORDS, "subset": lambda shot: shot.subset}
+        if option_texts:
+            shot_vocabulary["answer"] = lambda shot: shot.choices[shot.labels.index(shot.target)]
 
         def example(shot: Sample) -> str:
             explained = shot.metadata.get("explanation")
@@ -275,15 +314,18 @@ def choose_templates(
     reader: str,
     args: DatasetArgs,
     *,
-    letters: bool,
+    decode: Decode,
     columns: Iterable[str],
     file: Path,
 ) -> PromptTemplates:
     """Choose the user's templates if given, else the exam's, else Keju's, and check all of them.
 
-    `letters` means that the model only chooses a letter; `columns` are the fields that all rows
-    have; `file` is the exam file.
+    With a `decode` of ``labels`` the model only chooses a letter; with ``continuations`` it does
+    not see the options. `columns` are the fields that all rows have; `file` is the exam file.
     """
+    if decode == "continuations":
+        return _option_templates(exam, args, columns=columns, file=file)
+    letters = decode == "labels"
     form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
     call_name = exam.grader or CALL_NAMES[kind].get(reader, reader)
     request = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name]
@@ -298,6 +340,21 @@ def choose_templates(
     explained = shot if letters else f"{form}\n\n{{explanation}}\n{line}"
     templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
     _check_templates(templates, exam, kind, args, columns=columns, file=file)
+    return templates
+
+
+def _option_templates(
+    exam: ExamFile, args: DatasetArgs, *, columns: Iterable[str], file: Path
+) -> PromptTemplates:
+    """Return the templates of prompts that an option continues. The options are not part of it."""
+    question = args.prompt_template or exam.template or OPTION_QUESTIONS[exam.language]
+    exam_whole = None if args.prompt_template else exam.few_shot_template
+    whole_template = (
+        args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
+    )
+    shot = exam.shot_template or f"{question}{OPTION_LEADS[exam.language]}{{answer}}"
+    templates = PromptTemplates(question, whole_template, shot, shot)
+    _check_templates(templates, exam, "free", args, columns=(*columns, "choices"), file=file)
     return templates
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from keju.answers.sentences import has_chinese
 from keju.benchmarks.custom.columns import MEANINGS
 from keju.benchmarks.custom.data import CHOICE_SUBSET, FREE_SUBSET, QuestionBank, TableReader
 from keju.benchmarks.custom.exam_file import ExamFile
@@ -18,6 +19,8 @@ def reading_notices(name: str, exam: ExamFile, bank: QuestionBank) -> Iterator[N
         *(() if exam.columns else _column_guesses(bank.readers)),
         *_form_guesses(bank.readers, exam),
     ]
+    if any(has_chinese(column) for reader in bank.readers[:1] for column in reader.columns.names):
+        guesses.append(TranslatableText(f"custom.read_language_{exam.language}"))
     has_scores = any(part.asserted for part in bank.parts.values()) or exam.grader is not None
     if not has_scores and not any(sample.target for sample in bank.samples):
         guesses.append(TranslatableText("custom.read_no_answers"))

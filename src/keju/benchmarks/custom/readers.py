@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from keju.answers.kinds import AnswerKind, Choice, Number, Text
-from keju.answers.reader import Reader
+from keju.answers.reader import Reader, choose_highest
 from keju.answers.robust import ACCEPTED as ACCEPTED
 from keju.answers.robust import RobustReader
 from keju.answers.segments import SILENT, find_segments
 from keju.answers.wordings import ANSWER_COLON
-from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
+from keju.benchmarks.custom.exam_file import OPTION_READERS, ExamFile, Kind, ReaderRule
 from keju.benchmarks.custom.statements import states_answer
 from keju.config.patterns import compile_pattern
 from keju.errors import ConfigError
-from keju.types import Answer, Sample
+from keju.types import Answer, ContinuationScore, Sample
 
 LETTER = "letter"
 MARKERS = {"en": ANSWER_COLON, "zh": re.compile(r"答案[:：]")}
@@ -73,13 +73,41 @@ class FreeTextReader(RobustReader):
         return any(states_answer(value, target, sample.text) for target in accepted)
 
 
+class OptionReader(Reader):
+    """Takes the option whose text has the highest log-probability, per character if `normalized`.
+
+    These are the metrics ``acc`` and ``acc_norm`` of lm-eval.
+    """
+
+    marked = False
+
+    def __init__(self, name: str, *, normalized: bool = False) -> None:
+        self.name, self._normalized = name, normalized
+        self.about = f"custom.about_reader_{name}"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        return Answer(reason="no_logprobs")
+
+    def choose(self, scores: Sequence[ContinuationScore], sample: Sample) -> Answer:
+        lengths = [len(choice) if self._normalized else 1 for choice in sample.choices]
+        return choose_highest(
+            [score.logprob / length for score, length in zip(scores, lengths, strict=False)], sample
+        )
+
+
+def make_option_readers() -> dict[str, Reader]:
+    """Return the readers of log-probabilities of options."""
+    readers = [OptionReader(OPTION_READERS[0]), OptionReader(OPTION_READERS[1], normalized=True)]
+    return {reader.name: reader for reader in readers}
+
+
 def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
     if exam.grader is not None:
         from keju.benchmarks.custom.programs import make_program_readers
 
         return make_program_readers(exam)
-    rule = exam.reader
+    rule = None if exam.decode == "continuations" else exam.reader
     answers, readers = READERS_OF_KINDS[kind](kind, MARKERS[exam.language])
     if isinstance(rule, ReaderRule):
         if kind == "mixed":

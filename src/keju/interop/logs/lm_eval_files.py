@@ -106,9 +106,13 @@ def _results(members: Sequence[tuple[RunLog, str]]) -> dict[str, Any]:
     }
 
 
+COMPARED = ("labels", "continuations")
+"""The ways of decoding whose log-probabilities are compared."""
+
+
 def _metric(log: RunLog) -> str:
     """Return lm-eval's name of the metric of single answers."""
-    return "acc" if log.exam.sampling.get("decode") == "labels" else "exact_match"
+    return "acc" if log.exam.sampling.get("decode") in COMPARED else "exact_match"
 
 
 def _figures(log: RunLog) -> dict[str, Any]:
@@ -243,7 +247,10 @@ def _responses(answers: Sequence[LoggedAnswer]) -> list[Any]:
 
 
 def _likelihoods(answer: LoggedAnswer) -> list[list[Any]]:
-    """Return each label's log-probability and whether it is the highest; empty for a text."""
+    """Return each label's log-probability and whether it is the highest, or each continuation's and
+    whether it is greedy; empty for a text."""
+    if scores := answer.record.reply.continuations:
+        return [[score.logprob, score.greedy] for score in scores]
     values = answer.record.reply.label_logprobs
     labels = answer.sample.labels
     if not values or not set(labels) <= values.keys():

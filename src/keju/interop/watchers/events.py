@@ -38,7 +38,7 @@ class Event(msgspec.Struct, kw_only=True, tag_field="event", tag=_event_tag, gc=
     at: float
     """Seconds since 1970."""
     run: str
-    """The id of the run, or of the plan in events of a plan."""
+    """The id of the run, or of the matrix in events of a matrix."""
 
 
 class ExamWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,13 +174,13 @@ class RunFinished(Event):
 
 
 class MatrixStarted(Event, tag="plan_started"):
-    """The runs of a plan are about to begin; `run` is the plan's name."""
+    """The runs of a matrix are about to begin; `run` is the matrix's name."""
 
     runs: tuple[str, ...]
 
 
 class MatrixFinished(Event, tag="plan_finished"):
-    """All runs of the plan are over."""
+    """All runs of the matrix are over."""
 
     stop: str | None
     exit_code: int
@@ -248,15 +248,15 @@ class EventStream(Watcher):
         )
         self.flush()
 
-    def plan_started(self, plan: str, runs: Sequence[str]) -> None:
-        """Write the start of a plan."""
-        self.write(MatrixStarted(at=_now(), run=plan, runs=tuple(runs)))
+    def matrix_started(self, matrix: str, runs: Sequence[str]) -> None:
+        """Write the start of a matrix."""
+        self.write(MatrixStarted(at=_now(), run=matrix, runs=tuple(runs)))
         self.flush()
 
-    def plan_finished(self, plan: str, stop: KejuError | None) -> None:
-        """Write the end of a plan."""
+    def matrix_finished(self, matrix: str, stop: KejuError | None) -> None:
+        """Write the end of a matrix."""
         code = stop.exit_code if stop is not None else 0
-        self.write(MatrixFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
+        self.write(MatrixFinished(at=_now(), run=matrix, stop=code_of(stop), exit_code=code))
         self.flush()
 
     def write(self, event: Event) -> None:

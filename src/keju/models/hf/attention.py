@@ -214,8 +214,8 @@ def attend_in_parts(
     """
     prefix_count = packed.prefix_count
     segments = packed.segments
-    out, own_weight = _flash(query, key, value, segments, segments, scaling, causal=True)
-    over_prefix, prefix_weight = _flash(
+    out, own_weight = flash_segments(query, key, value, segments, segments, scaling, causal=True)
+    over_prefix, prefix_weight = flash_segments(
         query[prefix_count:],
         key[:prefix_count],
         value[:prefix_count],
@@ -230,7 +230,7 @@ def attend_in_parts(
     return out
 
 
-def _flash(
+def flash_segments(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,

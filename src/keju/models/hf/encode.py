@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from keju.errors import ConfigError, did_you_mean
+from keju.models.hf.continuations import ContinuationEncoder
+from keju.models.hf.forest import ScoredTree
 from keju.models.hf.load import Checkpoint
 from keju.models.labels import common_length
 from keju.types import Fault, Form, Prefix, Prompt, Request, Sampling
@@ -40,6 +42,8 @@ class EncodedRequest:
     """Number of leading tokens that belong to the prefix alone; at least one token is always
     left."""
     labels: LabelIds
+    trees: list[ScoredTree] = field(default_factory=list)
+    """The continuations to score, where the request has any."""
     future: asyncio.Future[Any] | None = None
     started: float = 0.0
     timeout: float = float("inf")
@@ -68,11 +72,24 @@ class RequestEncoder:
         self._closing = 1 if adds_end else 0
         """Tokens that the tokenizer adds at the end, which are removed from a text to continue."""
 
+        def tokenize(texts: list[str], special: bool) -> list[list[int]]:
+            return (
+                self._tokenize_texts(texts, "completion")
+                if special
+                else self._tokenize(texts, False)
+            )
+
+        self._continuations = ContinuationEncoder(
+            tokenize, checkpoint.tokenizer, checkpoint.context
+        )
+
     def check(self, sampling: Sampling) -> None:
         """Refuse settings that a local model does not support; raise ConfigError in one line."""
         for name in sampling.extra:
             if name not in EXTRA:
                 raise ConfigError("hf_not_taken", name=name, hint=did_you_mean(name, EXTRA))
+        if sampling.decode == "continuations":  # their contexts are whole texts in any form
+            return
         if sampling.form == "chat" and self._template is None:
             raise ConfigError("hf_no_template")
 
@@ -83,11 +100,21 @@ class RequestEncoder:
         results: list[EncodedRequest | Fault] = [Fault("bad_request", "not encoded")] * len(
             requests
         )
+        scored = [
+            number for number, r in enumerate(requests) if r.sampling.decode == "continuations"
+        ]
+        trees = self._continuations.encode([requests[number] for number in scored])
+        for number, grown in zip(scored, trees, strict=True):
+            if isinstance(grown, Fault):
+                results[number] = grown
+            else:
+                tokens = list(grown[0].tokens) if grown else []
+                results[number] = EncodedRequest(requests[number], tokens, 0, {}, grown)
         forms: tuple[Form, ...] = ("completion", "chat")
         for form in forms:
             texts: dict[int, str] = {}
             for position, request in enumerate(requests):
-                if request.sampling.form == form:
+                if request.sampling.form == form and request.sampling.decode != "continuations":
                     try:
                         texts[position] = self.text(request.prompt, request.sampling)
                     except TemplateError as error:

@@ -42,12 +42,12 @@ def form_agrees(replica: DeviceReplica, form: Reuse) -> bool:
     if form == "tree" and not only_full_attention(replica):
         return False
     prefixes = [
-        _random_tokens(replica, PREFIX_LENGTH, 0),
-        _random_tokens(replica, PREFIX_LENGTH // 2, 1),
+        random_tokens(replica, PREFIX_LENGTH, 0),
+        random_tokens(replica, PREFIX_LENGTH // 2, 1),
     ]
     questions = [
         [
-            _random_tokens(replica, length, 2 + number)
+            random_tokens(replica, length, 2 + number)
             for number, length in enumerate(QUESTION_LENGTHS)
         ]
         for _ in prefixes
@@ -75,7 +75,7 @@ def supports_row_attention(replica: DeviceReplica) -> bool:
     if config._attn_implementation != "sdpa" or not only_full_attention(replica):
         return False
     rows = [
-        _random_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)
+        random_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)
     ]
     plain = replica.run_plain(rows)
 
@@ -123,7 +123,7 @@ def _agree(
     return bool(difference <= TOLERANCE[replica.dtype] * plain.logits.std())
 
 
-def _random_tokens(replica: DeviceReplica, count: int, seed: int) -> list[int]:
+def random_tokens(replica: DeviceReplica, count: int, seed: int) -> list[int]:
     """Return arbitrary tokens, the same for the same seed."""
     vocabulary = replica.net.config.get_text_config().vocab_size
     generator = torch.Generator().manual_seed(seed)

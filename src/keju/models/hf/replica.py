@@ -146,6 +146,33 @@ class DeviceReplica:
         tokens, last_positions = self._pad_rows(rows)
         return self._run(last_positions, input_ids=tokens, use_cache=False)
 
+    def run_rows(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> NextTokenScores:
+        """Run whole texts, one row each, and read them at flat places of the padded rows."""
+        tokens, _ = self._pad_rows(rows)
+        selected = torch.tensor(places, device=self.device)
+        return self._run(selected, input_ids=tokens, use_cache=False)
+
+    def run_trees(
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        places: Sequence[int],
+        prefix: KeysValues | None = None,
+        length: int = 0,
+    ) -> NextTokenScores:
+        """Run packed trees, after the first `length` tokens of a kept prefix if there is one, and
+        read them at flat places. The attention must be set by the caller."""
+        selected = torch.tensor(places, device=self.device)
+        inputs = {"input_ids": tokens, "position_ids": positions}
+        if prefix is None:
+            return self._run(selected, **inputs, use_cache=False)
+        shared = [
+            tuple(part[:, :, :length].expand(len(tokens), -1, -1, -1) for part in layer)
+            for layer in prefix
+        ]
+        cache = make_cache(shared, PassingLayer)
+        return self._run(selected, **inputs, past_key_values=cache, use_cache=True)
+
     def run_tree(self, branches: Sequence[PrefixBranch]) -> NextTokenScores:
         """Run prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)

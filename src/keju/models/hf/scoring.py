@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from msgspec.structs import replace
@@ -50,6 +50,16 @@ class SharedPrefix(NamedTuple):
     """Whether it was computed for these questions, so that one of them has to count its tokens."""
 
 
+class HasPrefix(Protocol):
+    """A text of which other texts share the beginning."""
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+    @property
+    def shared(self) -> int:
+        """Number of leading tokens that others may share."""
+
+
 class PrefixStore:
     """Computes a prefix once and keeps the last few."""
 
@@ -57,7 +67,7 @@ class PrefixStore:
         self._replica = replica
         self._kept: list[tuple[Sequence[int], KeysValues]] = []
 
-    def shared_prefix(self, items: Sequence[EncodedRequest]) -> SharedPrefix:
+    def shared_prefix(self, items: Sequence[HasPrefix]) -> SharedPrefix:
         """Return the common part of questions with one prefix, computed or kept."""
         length = min(item.shared for item in items)
         prefix_tokens = items[0].tokens[:length]
@@ -72,6 +82,10 @@ class PrefixStore:
         cache = self._replica.run_prefix(prefix_tokens)
         self._kept.append((prefix_tokens, cache))
         return SharedPrefix(cache, length, fresh=True)
+
+    def longest_common(self, tokens: Sequence[int]) -> int:
+        """Return how many leading tokens of a text a kept prefix has."""
+        return max((common_length(kept, tokens) for kept, _ in self._kept), default=0)
 
     def clear(self) -> None:
         """Drop everything, to free memory."""

@@ -13,6 +13,7 @@ import torch
 
 from keju.errors import EndpointError
 from keju.models.base import one_line
+from keju.models.hf.continuation_scoring import ContinuationScorer
 from keju.models.hf.encode import EncodedRequest
 from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.generation import TextGenerator, TransformersGenerator
@@ -20,6 +21,7 @@ from keju.models.hf.load import Checkpoint
 from keju.models.hf.replica import DeviceReplica
 from keju.models.hf.scoring import LabelScorer, PrefixStore, group_by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
+from keju.models.labels import common_length
 from keju.types import Reply, Sampling
 
 QUIET = 0.005
@@ -97,6 +99,8 @@ def choose_batch(
     """
     sampling = waiting[0].request.sampling
     matching = [item for item in waiting if item.request.sampling == sampling]
+    if sampling.decode == "continuations":
+        return _choose_continuations(matching, size, settled=settled)
     if sampling.decode != "labels":
         return matching[: size.rows] if settled or len(matching) >= size.rows else []
     groups = group_by_prefix(matching)
@@ -106,6 +110,24 @@ def choose_batch(
         complete = settled or len(groups) > 1 or len(batch) >= limit
         return batch[:limit] if complete else []
     return _choose_tree(groups, size, settled=settled)
+
+
+def _choose_continuations(
+    matching: Sequence[EncodedRequest], size: PassSize, *, settled: bool
+) -> list[EncodedRequest]:
+    """Return questions in order of arrival for several rounds, or for two packed passes. Those
+    that begin like the one before need few tokens."""
+    limit = size.rows * ROUNDS
+    batch: list[EncodedRequest] = []
+    tokens, previous = 0, None
+    for item in matching:
+        if len(batch) >= limit or (size.form == "tree" and tokens >= 2 * size.tokens):
+            return batch
+        tokens += sum(tree.length for tree in item.trees)
+        tokens -= common_length(previous.tokens, item.tokens) if previous else 0
+        batch.append(item)
+        previous = item
+    return batch if settled or len(batch) >= limit else []
 
 
 def _choose_tree(
@@ -182,6 +204,9 @@ class ReplicaWorker:
         self._answer = answer
         self._stopped = threading.Event()
         self.scorer = LabelScorer(self.replica, self.form, settings.batch_size or label_rows, store)
+        self.continuation_scorer = ContinuationScorer(
+            self.replica, self.form, settings.batch_size or label_rows, self.tokens, store
+        )
         self.writer = (TextGenerator if has_cache else TransformersGenerator)(
             self.replica,
             checkpoint,
@@ -213,8 +238,9 @@ class ReplicaWorker:
     def _work(self, batch: list[EncodedRequest]) -> None:
         """Answer a batch, including the questions that are added to it on the way."""
         sampling = batch[0].request.sampling
-        if sampling.decode == "labels":
-            for answered in self.scorer.run(batch):
+        if sampling.decode != "generate":
+            scorer = self.scorer if sampling.decode == "labels" else self.continuation_scorer
+            for answered in scorer.run(batch):
                 self._answer([(item.future, reply) for item, reply in answered])
                 if self._stopped.is_set():
                     break

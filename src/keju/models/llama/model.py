@@ -32,12 +32,13 @@ from keju.errors import (
 from keju.models import weights
 from keju.models.base import Model, Redactor, one_line, refusal
 from keju.models.gguf import GgufHeader, read_gguf, template_hash
+from keju.models.llama.continuations import NextToken, TokenScorer
 from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
 from keju.signals import run_in_thread
-from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
+from keju.types import Continuation, Fault, Prefix, Prompt, Reply, Request, Sampling
 
 DEFAULT_CONTEXT = 4096
 """Tokens per slot, unless the model was trained on fewer."""
@@ -48,6 +49,7 @@ EMBEDDED = "embedded"
 GGUF_PREFIX = "gguf:"
 TRIAL = Prompt(Prefix(), "Answer with one letter, A or B.\nAnswer:")
 TRIAL_LABELS = "AB"
+TRIAL_TEXTS = (Continuation(TRIAL.text, " A"),)
 TRIAL_SECONDS = 600.0
 """Seconds. A large model may take long for its first token."""
 
@@ -168,6 +170,7 @@ class LlamaModel(Model):
         self._samplings: dict[tuple[int, bool], tuple[Sampling, Sampling]] = {}
         self._endings: dict[tuple[str, str, str], LabelTokens | None] = {}
         self._facts: dict[str, Any] = {}
+        self._scorer: TokenScorer | None = None
         self._given_up = False
         """Whether llama.cpp may still be working on a call that was given up."""
 
@@ -195,11 +198,13 @@ class LlamaModel(Model):
     async def preflight(self, sampling: Sampling) -> None:
         """Refuse settings that would do nothing, and let the model write one token."""
         check_extra_fields(sampling)
-        if sampling.form == "chat" and not self.chat_template:
+        if sampling.decode == "continuations":
+            pass  # their contexts are whole texts in any form
+        elif sampling.form == "chat" and not self.chat_template:
             raise ConfigError("llama_no_template", name=self.name)
         trial = msgspec.structs.replace(sampling, max_tokens=1)
         labels = TRIAL_LABELS if sampling.decode == "labels" else ""
-        request = Request(TRIAL, trial, hash="", labels=labels)
+        request = Request(TRIAL, trial, hash="", labels=labels, continuations=TRIAL_TEXTS)
         reply = await self.ask(request, timeout=TRIAL_SECONDS)
         if reply.error is not None:
             raise EndpointError("llama_cannot_answer", name=self.name, problem=reply.error.message)
@@ -211,6 +216,8 @@ class LlamaModel(Model):
         try:
             if request.sampling.decode == "labels":
                 return await self._score_labels(request, timeout)
+            if request.sampling.decode == "continuations":
+                return await self._score_texts(request, timeout)
             return await self._generate(request, timeout)
         except asyncio.CancelledError:
             self._given_up = True
@@ -378,6 +385,46 @@ class LlamaModel(Model):
             return reply
         return msgspec.structs.replace(reply, label_ids=tokens.by_label())
 
+    # Continuations
+
+    async def _score_texts(self, request: Request, timeout: float) -> Reply:
+        """Return the log-probabilities of given texts, each token by a short request."""
+        started = perf_counter()
+        if self._scorer is None:
+            self._scorer = await self._make_scorer(timeout)
+        reply = await self._scorer.score(request, timeout)
+        return msgspec.structs.replace(reply, seconds=perf_counter() - started, model=self.name)
+
+    async def _make_scorer(self, timeout: float) -> TokenScorer:
+        """Return the scorer, which needs the token that begins a text."""
+        assert self._server is not None
+        reply = await self._transport.get(f"{self._server.address}/props", timeout)
+        props = msgspec.json.decode(reply.body, type=_LlamaProps)
+        start_text = props.bos_token or props.eos_token
+        start = await self.tokenize(start_text, timeout) if start_text else []
+
+        async def tokenize(text: str, special: bool, timeout: float) -> list[int]:
+            has_start = bool(start_text) and text.startswith(start_text)
+            return await self.tokenize(text, timeout, special=special and not has_start)
+
+        # One token of the context is for the new token.
+        length = props.settings.n_ctx - 1
+        return TokenScorer(tokenize, self._next_token, start[0] if start else None, length)
+
+    async def _next_token(self, prompt: list[int], token: int, timeout: float) -> NextToken | Fault:
+        """Return the log-probability of one token after a prompt."""
+        for count in (FIRST_LOOK, self.file.vocabulary):
+            fields = {"prompt": prompt, "max_tokens": 1, "temperature": 0.0, "logprobs": count}
+            reply = await self._post("/v1/completions", msgspec.json.encode(fields), timeout)
+            if reply.status != http.HTTPStatus.OK:
+                return refusal(reply.status, reply.body, reply.header, _no_redaction)
+            document = msgspec.json.decode(reply.body, type=_LlamaLabelReply)
+            tops = document.first_position
+            values = {top.id: top.logprob for top in tops if top.logprob is not None}
+            if token in values:
+                return NextToken(values[token], values[token] >= max(values.values()))
+        return Fault("malformed", "llama.cpp returned no log-probability of a token")
+
     async def tokenize(self, text: str, timeout: float, *, special: bool = False) -> list[int]:
         """Return the tokens of `text`; `special` adds the model's tokens at the beginning."""
         fields = {"content": text, "add_special": special, "parse_special": True}
@@ -424,6 +471,13 @@ class _LlamaLabelReply(msgspec.Struct):
     usage: dict[str, Any] | None = None
     model: str | None = None
 
+    @property
+    def first_position(self) -> list[_TopLogprob]:
+        """The log-probabilities of the most likely tokens at the first position."""
+        logprobs = self.choices[0].logprobs if self.choices else None
+        positions = logprobs.content if logprobs is not None else []
+        return positions[0].top_logprobs if positions else []
+
 
 def keep_label_logprobs(body: bytes, ids: dict[int, str]) -> bytes:
     """Return `body` with the label tokens as its only log-probabilities, each under its label."""
@@ -455,6 +509,8 @@ class _LlamaProps(msgspec.Struct):
     """The recorded properties of a llama.cpp server."""
 
     settings: _LlamaSlot = msgspec.field(name="default_generation_settings")
+    bos_token: str = ""
+    eos_token: str = ""
 
 
 def _read_template(setting: str | None) -> str | None:

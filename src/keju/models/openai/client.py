@@ -7,6 +7,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -18,6 +19,7 @@ from keju.errors import ConfigError, EndpointError, Notice, TranslatableText, fi
 from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import has_spaced_tokens
+from keju.models.openai.echo import EchoScorer
 from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
 from keju.types import CUT, Fault, Prefix, Prompt, Reply, Request, Sampling
@@ -219,6 +221,11 @@ class OpenAIModel(HttpModel):
         the endpoint accepts, also for the run. Raises NotReady for a failure that may pass.
         """
         check_extra(sampling)
+        if sampling.decode == "continuations":
+            if sampling.form == "chat":
+                raise ConfigError("continuations_over_chat", model=self.name)
+            await self._find_echo(sampling)
+            return
         trial, reply = await self._find_accepted(sampling)
         self.trial = self.parse_reply(reply, Request(PROMPT, trial, hash="", labels=LABELS))
         self.trial_bytes = len(PROMPT.text.encode())
@@ -231,6 +238,37 @@ class OpenAIModel(HttpModel):
                 has_spaced_tokens(choice.get("logprobs")) for choice in document["choices"]
             )
         self._note_facts(sampling, reply, document)
+
+    async def _find_echo(self, sampling: Sampling) -> None:
+        """Find out whether the completions route gives the log-probabilities of a prompt."""
+        echo = self._echo
+        try:
+            fault = await echo.prepare(self.preflight_timeout)
+        except TransportError as error:
+            message = self.redact(error.message)
+            if error.reached:
+                raise NotReady(self.address.display_url, Fault(error.kind, message)) from None
+            code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
+            raise endpoint_error(code, self, message) from None
+        if fault is not None:
+            if fault.kind in TRANSIENT and fault.kind != "malformed":
+                raise NotReady(self.address.display_url, fault)
+            if fault.kind in ("auth", "not_found"):
+                raise await self._explain(sampling, fault)
+            raise endpoint_error("endpoint_no_echo", self, fault.message)
+        self._facts |= {"echo": "tokens" if echo.tokenizer else "texts"}
+        self._facts |= {"max_model_len": echo.length} if echo.length else {}
+
+    @cached_property
+    def _echo(self) -> EchoScorer:
+        return EchoScorer(
+            self.name,
+            self._routes["completion"],
+            self.address.models,
+            self.transport.post,
+            self.transport.get,
+            self.redact,
+        )
 
     async def _find_accepted(self, sampling: Sampling) -> tuple[Sampling, HttpReply]:
         """Return sampling that the endpoint accepts, and its reply.
@@ -354,6 +392,8 @@ class OpenAIModel(HttpModel):
         offered = await self.offered_models()
         if offered and self.name not in offered:
             return self.without_model(offered)
+        if offered and sampling.decode == "continuations":
+            return endpoint_error("endpoint_no_echo", self, fault_text(fault))
         if offered:
             other = ANOTHER_ROUTE[sampling.form]
             return endpoint_error("endpoint_refused_route", self, fault_text(fault), other=other)
@@ -362,6 +402,8 @@ class OpenAIModel(HttpModel):
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt; if no label is among the most likely tokens, ask for more of them."""
+        if request.sampling.decode == "continuations":
+            return await self._echo.ask(request, timeout)
         reply = await self._attempt(request, timeout)
         for top in self.bodies.further_looks if request.sampling.form == "completion" else ():
             if reply.error is not None or reply.label_logprobs != {}:

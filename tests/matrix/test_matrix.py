@@ -1,4 +1,4 @@
-"""Plans: every model sits every exam, with shared limits, one report and nothing asked twice."""
+"""Matrix: every model answers every exam, with shared limits and one report; no question is asked twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sitting a model whose skill is known for fresh exams."""
+"""Evaluate a model of known skill on fresh exams."""
 
 from __future__ import annotations
 
