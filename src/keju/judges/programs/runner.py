@@ -43,7 +43,7 @@ JOB: Final = "job.json"
 OUT_OF_TIME: Final = {128 + signal.SIGPROF, 128 + signal.SIGXCPU, -signal.SIGPROF, -signal.SIGXCPU}
 """Exit codes of a process that used its CPU time."""
 STARTED: Final = b"\n"
-"""What the side of the tests writes before the program starts."""
+"""The line that the side of the tests writes before the program starts."""
 KILLED: Final = {128 + signal.SIGKILL, -signal.SIGKILL}
 # `from keju.… import (…)`, `from typing import Any`: lines that the texts of sandboxes do not need,
 # because annotations are not evaluated. Importing `typing` would double the time of a start.

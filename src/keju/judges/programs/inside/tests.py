@@ -23,7 +23,7 @@ BROKEN = "tests_broken"
 STARTED = b"\n"
 """The line that says that the tests are ready and the program may run."""
 FAULTS = frozenset({"syntax", "missing", "exit", "memory", "exception"})
-"""What the side of the program may say about itself: the program can write any message."""
+"""The faults that the side of the program may state: a program can write any message."""
 
 
 class ProgramStopped(BaseException):
