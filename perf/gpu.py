@@ -36,12 +36,15 @@ from keju.models.hf.scoring import LabelScorer, PrefixStore, group_by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
 from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, PassSize, tokens_per_pass
 from keju.types import Reply, Request, Sampling
-from perf import gpu_peer
+from perf import continuations, gpu_peer
 from perf.gpu_exams import EXAMS, SHAPES, build, load_exams, train_tokenizer
 from perf.gpu_report import Measured, agreement, show, values_of
 from perf.gpu_truth import against_float32, answer_all, with_real_weights
 
 GENERATED = 48
+SCORED, SCORED_PRECISELY = 512, 64
+"""Questions of each shape whose continuations are scored, for speed and for equal choices."""
+PEER_BATCHES = (32, 64)
 
 
 def main() -> None:
@@ -126,8 +129,26 @@ def measure_shape(
         if name == "ceval":
             report["float32"] = against_float32(checkpoint, items, ways)
     report["generation"] = measure_generation(checkpoint, next(iter(exams.values())), encoder)
+    report["continuations"] = measure_continuations(checkpoint)
     del checkpoint
     torch.cuda.empty_cache()
+    return report
+
+
+def measure_continuations(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Continuations next to lm-eval: speed in bfloat16, and in float32 the choices of a few."""
+    if importlib.util.find_spec("lm_eval") is None:
+        print("continuations: not measured, lm-eval is not installed")
+        return {}
+    report = {}
+    for shape in continuations.SHAPES:
+        speed = continuations.measure(checkpoint, shape, SCORED, PEER_BATCHES)
+        report[shape] = {"bfloat16": speed._asdict()}
+    precise = dataclasses.replace(checkpoint, net=checkpoint.net.float(), dtype=torch.float32)
+    for shape in continuations.SHAPES:
+        choices = continuations.measure(precise, shape, SCORED_PRECISELY, PEER_BATCHES[:1])
+        report[shape]["float32"] = choices._asdict()
+    checkpoint.net.to(torch.bfloat16)
     return report
 
 

@@ -34,7 +34,7 @@ from keju.stats.intervals import (
     imbalance,
     student_t_quantile,
 )
-from perf import early
+from perf import early, early_gate
 
 SHARES = (0.005, *(step / 100 for step in range(1, 51)))
 SIZES = (10, 30, 100, 250, 1000)
@@ -418,6 +418,7 @@ def main() -> None:
     print("\n| exams | sizes | least at one share (n ≥ 10) | means, n ≥ 30 | means, n < 30 |")
     print("|---|---|---|---|---|", *joined(coverages), sep="\n")
     early.print_table(args.workers)
+    early_gate.print_table(args.workers)
 
 
 if __name__ == "__main__":

@@ -300,3 +300,38 @@ def test_the_workflow_lets_a_candidate_pass_or_not(
     assert codes == [0, 0, code, 0]
     assert ("pass" if code == 0 else "fail") in (here / "summary.md").read_text()
     assert (here / "gate.xml").exists()
+
+
+SERVING = EXAMPLES / "ci" / "serving.yml"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_workflow_accepts_a_new_server_or_not(
+    code: int, here: Path, programs: dict[str, str], data_dir: Path
+) -> None:
+    workflow = yaml.safe_load(SERVING.read_text())
+    (job,) = workflow["jobs"].values()
+    steps = [step for step in job["steps"] if "run" in step]
+    assert steps.pop(0)["name"] == INSTALLS
+    rows = (data_dir / "gsm8k" / "test.jsonl").read_text("utf-8").splitlines()
+    golds = {row["question"]: row["answer"].split()[-1] for row in map(json.loads, rows)}
+
+    def right(asked: EndpointRequest) -> str:
+        question = asked.text.rpartition("Q: ")[2].partition("\nA:")[0].strip()
+        return f"The answer is {golds.get(question, '0')}."
+
+    with (
+        FaultyEndpoint(Plan(answers=right if code == 0 else lambda _: "no idea")) as new,
+        FaultyEndpoint(Plan(answers=right)) as old,
+    ):
+        urls = {"NEW_URL": new.url, "OLD_URL": old.url, "KEJU_DATA_DIR": str(data_dir)}
+        keys = {"OPENAI_API_KEY": "k", "KEJU_BASELINE_API_KEY": "l"}
+        given = {**programs, **workflow["env"], **urls, **keys}
+        codes = [
+            subprocess.run(["bash", "-e", "-c", step["run"]], env=given, cwd=here, check=False)
+            for step in steps
+        ]
+    assert [done.returncode for done in codes] == [code, 0]
+    assert ("pass" if code == 0 else "fail") in (here / "summary.md").read_text()
+    assert (here / "gate.xml").exists()

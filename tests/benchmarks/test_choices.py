@@ -75,7 +75,7 @@ def test_an_unknown_target_stays_unknown() -> None:
 
 
 def test_what_is_no_permutation_is_refused() -> None:
-    with pytest.raises(ValueError, match="no order of 3 options"):
+    with pytest.raises(ValueError, match="not an order of 3 options"):
         permute(sample(3, "A"), (0, 1, 1))
 
 

@@ -173,6 +173,50 @@ def test_the_calculator_helps_on_real_questions(
     assert pairs["baseline", "placebo"] == 1
 
 
+EVALUATION = """<evaluation>
+  <qa_pair><question>What is 17 + 25, from the tool?</question><answer>42</answer></qa_pair>
+  <qa_pair><question>What is 4 + 9, from the tool?</question><answer>13</answer></qa_pair>
+</evaluation>
+"""
+
+
+def adds(request: EndpointRequest) -> Any:
+    """A model that adds only with the tool of the server."""
+    if results := results_in(request):
+        return f"ANSWER: {results[-1].rstrip('.').rpartition(' ')[2]}"
+    numbers = [int(word.strip(",")) for word in request.text.split() if word.strip(",").isdigit()]
+    names = {tool["function"]["name"] for tool in request.body.get("tools", [])}
+    if len(numbers) < 2 or "everything__get-sum" not in names:
+        return "I do not know"
+    return calling(("everything__get-sum", {"a": numbers[0], "b": numbers[1]}))
+
+
+@pytest.mark.parametrize("form", ["arms", "each tool left out"])
+def test_an_evaluation_of_mcp_builder_runs_against_everything(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow = ["get-sum", "echo"]
+    server = {"name": "everything", "command": program("everything"), "tools": {"allow": allow}}
+    arms = [{"name": "baseline"}, {"name": "sum", "servers": [server]}]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(CACHE)  # no setting of Keju
+    Path("evaluation.xml").write_text(EVALUATION)
+    with FaultyEndpoint(Plan(answers=adds)) as served:
+        content: dict[str, Any] = {"model": "m", "api_url": served.url}
+        content["datasets"] = ["./evaluation.xml"]
+        content |= {"arms": arms} if form == "arms" else {"arms": form, "servers": [server]}
+        Path("config.json").write_text(json.dumps(content))
+        assert main(["run", "-c", "config.json", "--run-id", "r", "--quiet"]) == 0
+    results = json.loads(Path("runs/r/results.json").read_text())
+    scores = {
+        entry["arm"]: entry["metrics"]["accuracy"]["value"] for entry in results["benchmarks"]
+    }
+    expected = {"baseline": 0, "sum": 1}
+    if form != "arms":
+        expected = {"all-tools": 1, "without-echo": 1, "without-get-sum": 0}
+    assert scores == expected
+
+
 def test_the_page_s_own_server_answers_a_model(
     tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,7 @@ def bonett_price(won: int, lost: int, n: int) -> tuple[float, float]:
     """The interval, written down a second time."""
     z, first, second = 1.959963984540054, (won + 1) / (n + 2), (lost + 1) / (n + 2)
     half = z * math.sqrt((first + second - (first - second) ** 2) / (n + 2))
-    return first - second - half, first - second + half
+    return max(-1.0, first - second - half), min(1.0, first - second + half)
 
 
 def in_json(keju: Keju, *flags: str) -> tuple[Ran, dict[str, Any], dict[str, Any]]:
@@ -158,6 +158,7 @@ def test_tables_and_sentence_are_in_every_display(keju: Keju, served: FaultyEndp
     )
     for text in (report, page):
         assert "earns its tokens" in text
+        assert "Which tool earns its tokens?" in text
         assert "nothing is lost without `list_labels`" in text
     assert "去掉后 -40.0 个百分点" in report
 
@@ -215,6 +216,25 @@ def test_only_open_arms_are_asked_more(keju: Keju, served: FaultyEndpoint) -> No
         for document in (ran.json, whole.json)
     ]
     assert tables[0] == tables[1]
+
+
+@pytest.mark.usefixtures("_a_sandbox")
+def test_a_state_is_never_right_without_the_tool_that_changes_it(
+    keju: Keju, served: FaultyEndpoint
+) -> None:
+    """Each server has one tool, so an arm may have no server with a folder."""
+    saver = SERVER | {"scope": "sample", "tools": {"allow": ["save"]}}
+    pinger = SERVER | {"name": "other", "tools": {"allow": ["ping"]}}
+    check = {"verify": {"command": "grep -q . {workdir}/n.txt"}}
+    rows = [row | check for row in questions() if row["category"] == "save"]
+    write(served, rows, servers=[saver, pinger])
+    ran, _, by_tool = in_json(keju)
+    states = {e["arm"]: e["metrics"]["state"]["value"] for e in ran.json["benchmarks"]}
+    assert states == {"all-tools": 1, "without-save": 0, "without-ping": 1}
+    assert by_tool["save"]["ci95"] == pytest.approx(bonett_price(0, SAVES, SAVES))
+    (pair,) = (p for p in ran.json["comparisons"] if p["arm"] == "without-save")
+    (state,) = (change for change in pair["assertions"] if change["name"] == "state")
+    assert state["ci95"] == pytest.approx(bonett_price(0, SAVES, SAVES))
 
 
 def test_a_dry_run_announces_the_cost_and_asks_nothing(keju: Keju) -> None:

@@ -261,6 +261,19 @@ def _scored(stage: Stage) -> None:
     (stage.folder / "out.jsonl.gz").symlink_to(stage.house.data / RECORDED)
 
 
+def _providers(stage: Stage) -> None:
+    """The recorded replies of one model at two providers."""
+    names = {
+        "sambanova": "Llama-3.1-405B-Inst_at_sambanova",
+        "turbo": "Llama-3.1-405B-Instruct-Turbo",
+    }
+    for name, model in names.items():
+        recorded = (
+            stage.house.data / "recorded" / "gsm8k" / f"zeroeval-{model}_predictions.jsonl.gz"
+        )
+        (stage.folder / f"{name}.jsonl.gz").symlink_to(recorded)
+
+
 def _log_of_lm_eval(stage: Stage) -> None:
     (stage.folder / "data").symlink_to(LOGS / "data")
     (stage.folder / "results").mkdir()
@@ -365,6 +378,7 @@ PREPARED: dict[str, Callable[[Stage], None]] = {
     "own-questions": _capitals,
     "planning": _unlimited,
     "results": _scored,
+    "serving": _providers,
     "viewer": _weekly,
     "which-number": _predictions,
     "why-low": _predictions,

@@ -78,7 +78,7 @@ def permute(sample: Sample, order: Sequence[int]) -> Sample:
     data, so permutations can be chained.
     """
     if sorted(order) != list(range(len(sample.choices))):
-        raise ValueError(f"{tuple(order)} is no order of {len(sample.choices)} options")
+        raise ValueError(f"{tuple(order)} is not an order of {len(sample.choices)} options")
     before = sample.order or tuple(range(len(sample.choices)))
     return msgspec.structs.replace(
         sample,

@@ -573,6 +573,6 @@ def resolve_sampling(
         seed=generation.seed,
         extra=generation.body(),
         label_lead=protocol.label
-        if protocol.label and protocol.decode == "labels"
+        if protocol.label and protocol.decode != "generate"
         else msgspec.UNSET,
     )

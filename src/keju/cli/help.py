@@ -48,11 +48,12 @@ def overview(commands: Sequence[CommandEntry], *, is_complete: bool = False) -> 
     lines += [*wrap(label_text("help.about"), terminal_width()), ""]
     for panel in dict.fromkeys(entry.panel for entry in entries):
         lines.append(helped(f"panel.{panel}", panel) + label_text("help.colon"))
-        for each in (each for each in entries if each.panel == panel):
+        panel_entries = [entry for entry in entries if entry.panel == panel]
+        for entry in panel_entries:
             first_line, *following_lines = wrap(
-                line_of(each), max(terminal_width() - width - 2, 12)
+                line_of(entry), max(terminal_width() - width - 2, 12)
             )
-            lines.append(f"  {each.name:<{width}}{first_line}")
+            lines.append(f"  {entry.name:<{width}}{first_line}")
             lines += [" " * (width + 2) + part for part in following_lines]
         lines.append("")
     lines += wrap(label_text("help.closing"), terminal_width())

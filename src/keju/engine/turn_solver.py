@@ -11,7 +11,7 @@ from keju.engine.solver import Solver
 from keju.types import Fault, Request, Sample, Turn, Usage
 
 CONTINUE = "Continue. End with your answer in the form that was asked for."
-"""What the model reads between two of its replies."""
+"""The message that the model reads between two of its replies."""
 
 
 class TurnSolver(Solver):

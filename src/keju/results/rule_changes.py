@@ -1,4 +1,4 @@
-"""What changes of an exam's grading rules, and several attempts, are worth in points.
+"""Count the points that changes of an exam's grading rules, and several attempts, add.
 
 Published results often bend the rules of an exam, or count a question that any of several runs
 answers correctly. This module counts both on the same stored answers, so that the figures can be

@@ -619,7 +619,7 @@ class Disagreement(msgspec.Struct, frozen=True):
 
 
 ToolVerdict = Literal["earns", "harms", "small", "open"]
-"""What is shown about a tool: a loss without it (or a gain with it alone), the opposite, that it
+"""The evidence about a tool: a loss without it (or a gain with it alone), the opposite, that it
 matters little, or nothing yet."""
 
 

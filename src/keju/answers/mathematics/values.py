@@ -76,13 +76,13 @@ def _exact_quotient(_: Node, values: Sequence[Fraction]) -> Fraction | None:
     return values[0] / values[1]
 
 
-def _exact_power(_: Node, values: Sequence[Fraction]) -> Fraction | None:
+def _exact_power(node: Node, values: Sequence[Fraction]) -> Fraction | None:
     base, exponent = values
     if not base and exponent <= 0:
         raise Undefined
     if exponent.denominator != 1:
         root = _exact_root(base, exponent.denominator)
-        return None if root is None else _exact_power(_, (root, Fraction(exponent.numerator)))
+        return None if root is None else _exact_power(node, (root, Fraction(exponent.numerator)))
     size = max(base.numerator.bit_length(), base.denominator.bit_length())
     if abs(exponent) * size > MOST_BITS:
         return None

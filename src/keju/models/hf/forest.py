@@ -91,7 +91,7 @@ def grow_trees(rows: Sequence[ScoredRow]) -> list[ScoredTree]:
 
 @dataclass(frozen=True)
 class LevelReach:
-    """What the tokens of one level see of a higher level of their trees."""
+    """The part of a higher level of their trees that the tokens of one level see."""
 
     asking: slice
     seen: slice
