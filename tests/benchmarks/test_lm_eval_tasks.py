@@ -51,12 +51,10 @@ def test_without_the_extra_one_line_says_how_to_install_it(
 ) -> None:
     from importlib import metadata
 
-    from keju.benchmarks.lm_eval_tasks import catalog
-
     def no_version(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(catalog.metadata, "version", no_version)
+    monkeypatch.setattr(metadata, "version", no_version)
     with pytest.raises(MissingExtra, match=r"lm_eval:piqa needs .*keju\[lm-eval\]"):
         prepare_exam("lm_eval:piqa")
 
@@ -90,9 +88,9 @@ def test_data_are_found_by_task_then_by_data_set(tmp_path: Path) -> None:
         folder = tmp_path / "lm_eval" / place
         folder.mkdir(parents=True)
         (folder / "test.jsonl").write_text(json.dumps({"a": 1}) + "\n")
-    folder = TaskFolder("lm_eval:x", tmp_path, None, offline=True)
-    by_task = folder.splits("piqa", "baber/piqa", None)
+    places = TaskFolder("lm_eval:x", tmp_path, None, offline=True)
+    by_task = places.splits("piqa", "baber/piqa", None)
     assert by_task == {"test": tmp_path / "lm_eval" / "piqa" / "test.jsonl"}
-    by_dataset = folder.splits("mmlu_anatomy", "cais/mmlu", "anatomy")
+    by_dataset = places.splits("mmlu_anatomy", "cais/mmlu", "anatomy")
     assert by_dataset["test"].parent.name == "anatomy"
-    assert folder.splits("winogrande", "allenai/winogrande", None) == {}
+    assert places.splits("winogrande", "allenai/winogrande", None) == {}

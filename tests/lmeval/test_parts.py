@@ -104,7 +104,7 @@ def outcomes(folder: Path) -> dict[str, Any]:
     """The request and the scores of each question."""
     return {
         record.id: (record.hash, [(one.reader, one.score) for one in record.readings])
-        for record in (entry[1] if isinstance(entry, tuple) else entry for entry in Records(folder))
+        for record in Records(folder)
     }
 
 
@@ -126,7 +126,8 @@ def test_a_limit_asks_the_first_questions_of_the_whole(
 
 
 def test_shards_together_are_the_whole(whole: Whole, data: Path, tmp_path: Path) -> None:
-    prompts, records = Prompts(), {}
+    prompts = Prompts()
+    records: dict[str, Any] = {}
     with FaultyEndpoint(Plan(answers=prompts)) as endpoint:
         for shard in ("1/2", "2/2"):
             run = f"part{shard[0]}"
@@ -197,7 +198,11 @@ def test_other_examples_are_drawn_with_another_seed(data: Path) -> None:
 
 
 def test_continuations_are_scored_by_any_model_that_has_them(data: Path, tmp_path: Path) -> None:
-    config = {"model": "scripted", "datasets": ["lm_eval:hellaswag"], "data_dir": str(data)}
+    config: dict[str, Any] = {
+        "model": "scripted",
+        "datasets": ["lm_eval:hellaswag"],
+        "data_dir": str(data),
+    }
     config |= {"work_dir": str(tmp_path), "run_id": "r", "offline": True}
     first = keju.run_task(config, quiet=True)
     assert first is not None

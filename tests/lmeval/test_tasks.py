@@ -116,7 +116,7 @@ def both(
     few_tokens = {"generation_config": {"max_tokens": TOKENS}}
     group = f"lm_eval:{group_folder / 'animals.yaml'}"
     args: dict[str, Any] = {f"lm_eval:{name}": few_tokens for name in GENERATED}
-    config = {
+    config: dict[str, Any] = {
         "model": f"hf:{smollm2.parent}",
         "model_args": settings,
         "datasets": [*names, group],
@@ -200,7 +200,7 @@ def test_results_are_equal(both: BothRuns) -> None:
 def compare_samples(both: BothRuns, name: str) -> list[str]:
     """Compare the replies and scores of each document; return the near ties."""
     exam = both.exams[f"lm_eval:{name}"]
-    records = {r.id: r for _, r in both.run.records if r.bench == f"lm_eval:{name}"}
+    records = {one.id: one for one in both.run.records if one.bench == f"lm_eval:{name}"}
     ties: list[str] = []
     assert len(records) == len(exam.samples)
     for reader in exam.readers.values():
