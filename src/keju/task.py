@@ -61,10 +61,11 @@ from keju.scores.exams import collect_hints, describe_exams
 from keju.scores.stored_replies import ExamRequests
 
 if TYPE_CHECKING:
-    from keju.engine.queue import ArmsRule, StoppingRule
+    from keju.engine.queue import ArmsRule
     from keju.judges import GradingStage
     from keju.models.base import Model
     from keju.runs.resume_compat import ResumeDifference
+    from keju.scores.stopping import StoppingRule
 
 
 class FinishedTask(NamedTuple):

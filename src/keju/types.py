@@ -239,8 +239,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
     """Further body fields from the user (``extra_body``)."""
     label_lead: str | msgspec.UnsetType = msgspec.UNSET
-    """The text that the protocol puts before a compared label: a space where the label is ``" A"``.
-    Not set where it is empty, so that the hashes of such requests are those of version 0.1."""
+    """The text that the protocol puts before a compared label or option: a space where it is
+    ``" A"``. Not set where it is empty, so that the hashes of such requests are those of version
+    0.1."""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

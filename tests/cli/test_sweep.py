@@ -158,6 +158,7 @@ def test_tables_and_sentence_are_in_every_display(keju: Keju, served: FaultyEndp
     )
     for text in (report, page):
         assert "earns its tokens" in text
+        assert "Which tool earns its tokens?" in text
         assert "nothing is lost without `list_labels`" in text
     assert "去掉后 -40.0 个百分点" in report
 

@@ -45,7 +45,7 @@ from keju.benchmarks.kit import (
 )
 from keju.benchmarks.samples import ShuffledSamples, restrict, restrict_to_ids, select
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
-from keju.config.exams import setting_names
+from keju.config.exams import LM_EVAL, setting_names
 from keju.errors import (
     ConfigError,
     DataError,
@@ -165,6 +165,8 @@ def _make_edited_notice(files: Sequence[str]) -> Notice:
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
     """Load all exams of a run, with the user's limit applied."""
     prepared: list[tuple[Exam, DatasetArgs]] = []
+    if config.include_path and not any(name.startswith(LM_EVAL) for name in config.datasets):
+        raise ConfigError("lm_eval_include_unused")
     requested_ids = None if config.ids is None else frozenset(config.ids)
     unmatched_ids = set(requested_ids or ())
     for name, arm, exam_settings in _requested_exams(config):
@@ -251,7 +253,7 @@ def _requested_exams(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, A
     ConfigError if both the task and the exam's settings name arms.
     """
     for name in config.datasets:
-        exam_settings = _settings_with_capsules(config, name)
+        exam_settings = _settings_with_folders(config, name)
         exams = _parse_settings(name, exam_settings).exams(exam_settings)
         if config.arms and any(exams):
             raise ConfigError("prepare_arms_twice", name=name, arms=[*exams])
@@ -267,9 +269,13 @@ def _parse_settings(name: str, exam_settings: Mapping[str, Any]) -> DatasetArgs:
         raise ConfigError("prepare_args", name=setting_names([name])[0], problem=error) from None
 
 
-def _settings_with_capsules(config: TaskConfig, name: str) -> dict[str, Any]:
-    """Return an exam's settings, with the folder of its capsules if the task names one."""
+def _settings_with_folders(config: TaskConfig, name: str) -> dict[str, Any]:
+    """Return an exam's settings, with the folders of capsules and of more tasks if the task names
+    them."""
     exam_settings = config.dataset_args.get(name) or {}
+    takes_tasks = config.include_path is not None and name.startswith(LM_EVAL)
+    if takes_tasks and "include_path" not in exam_settings:
+        exam_settings = {**exam_settings, "include_path": config.include_path}
     if config.capsules is None or "capsule_dir" in exam_settings:
         return exam_settings
     if "capsule_dir" not in registry.get(name).Args.model_fields:
@@ -567,6 +573,6 @@ def resolve_sampling(
         seed=generation.seed,
         extra=generation.body(),
         label_lead=protocol.label
-        if protocol.label and protocol.decode == "labels"
+        if protocol.label and protocol.decode != "generate"
         else msgspec.UNSET,
     )

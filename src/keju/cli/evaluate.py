@@ -35,8 +35,8 @@ BYTES_PER_TOKEN = 4
         MODEL: "model api_url endpoints serve api_key api headers ca_file model_args "
         "generation_config temperature max_tokens top_p",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample shard "
-        "repeats rotate_options order seed until_ci until_decided data_dir capsules dataset_hub "
-        "offline judge",
+        "repeats rotate_options order seed until_ci until_decided data_dir capsules include_path "
+        "dataset_hub offline judge",
         TOOLS: "arms agent sandbox jobs unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price executor ray ray_address",

@@ -46,22 +46,26 @@ folder."""
     "keju list benchmarks",
     "keju list protocols --benchmark bbh",
     "keju list subsets --benchmark bbh",
+    "keju list benchmarks --lm-eval hellaswag",
     "keju list runs --work-dir runs --json",
 )
-def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> CommandOutput:
+def list_(
+    what: str | None,
+    benchmark: str | None,
+    lm_eval: str | None,
+    include_path: str | None,
+    work_dir: str | None,
+) -> CommandOutput:
     """List benchmarks, their subsets, kinds of models, protocols, readers or stored runs.
 
     Without an argument, it says what can be listed. A legend of the columns follows on stderr.
     """
+    if lm_eval is not None:
+        return _list_lm_eval(what, benchmark, lm_eval, include_path)
     if what is None:
         if benchmark is not None or work_dir is not None:
             raise UsageError("cli_list_what")
-        kinds = OPTIONS["what"].kind
-        about = {f"keju list {kind}": label_text(f"list.{kind}") for kind in kinds}
-        lists = [{"what": kind, "about": labels("en")[f"list.{kind}"]} for kind in kinds]
-        return CommandOutput(
-            {"lists": lists}, lambda: print_steps([label_text("list.overview")], about)
-        )
+        return _list_kinds()
     if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
     arms: list[list[str]] = []
@@ -134,6 +138,46 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Comm
             note(label_text("list.needs_data", name=step.lacks))
 
     return CommandOutput({what: rows}, show)
+
+
+def _list_kinds() -> CommandOutput:
+    """Return what can be listed."""
+    kinds = OPTIONS["what"].kind
+    about = {f"keju list {kind}": label_text(f"list.{kind}") for kind in kinds}
+    lists = [{"what": kind, "about": labels("en")[f"list.{kind}"]} for kind in kinds]
+    return CommandOutput(
+        {"lists": lists}, lambda: print_steps([label_text("list.overview")], about)
+    )
+
+
+def _list_lm_eval(
+    what: str | None, benchmark: str | None, pattern: str, include_path: str | None
+) -> CommandOutput:
+    """Return the tasks of lm-eval whose names match a pattern."""
+    if what not in (None, "benchmarks") or benchmark is not None:
+        raise UsageError("cli_lm_eval_flag", what=what or "benchmarks")
+    from keju.benchmarks import lm_eval_tasks
+    from keju.config.exams import LM_EVAL
+
+    names = lm_eval_tasks.list_names(pattern, [include_path] if include_path else [])
+    rows: list[Row] = [
+        {"name": f"{LM_EVAL}{entry.name}", "kind": entry.kind, "output": entry.output}
+        for entry in names
+    ]
+
+    def show() -> None:
+        from keju.reporting.table import TableColumn, render_table
+
+        if not rows:
+            print_lines(label_text("list.no_rows", what=pattern))
+            return
+        columns = [TableColumn(label_text(f"column.{name}"), id=name == "name") for name in rows[0]]
+        render_table(columns, [[_format_cell(*cell) for cell in row.items()] for row in rows])
+        note("")
+        example = f"keju eval --model scripted --datasets {rows[0]['name']}"
+        note_step(label_text("list.note.lm_eval"), example)
+
+    return CommandOutput({"benchmarks": rows}, show)
 
 
 def _describe_row(what: str, row: Row) -> str:

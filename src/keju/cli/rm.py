@@ -11,12 +11,41 @@ from keju.errors import UsageError
 from keju.messages import label_text, printable
 
 
-@command("rm", "keju rm tuesday", "keju rm monday tuesday", "keju rm runs/tuesday --yes")
-def rm(runs: list[str], yes: bool, work_dir: str | None) -> CommandOutput:
+@command("rm", "keju rm tuesday", "keju rm monday tuesday", "keju rm --lm-eval-cache")
+def rm(
+    runs: list[str] | None, yes: bool, lm_eval_cache: bool, work_dir: str | None
+) -> CommandOutput:
     """Delete runs with all their replies, after one confirmation for all of them.
 
-    If one of them does not exist, or is still running, none is deleted.
+    If one of them does not exist, or is still running, none is deleted. The cache of lm-eval's
+    tasks is made again when it is needed, so it is deleted without a question.
     """
+    if not runs:
+        if not lm_eval_cache:
+            raise UsageError("cli_rm_nothing")
+        return _clear_cache()
+    output = _delete_runs(runs, yes, work_dir)
+    if not lm_eval_cache or output.document["removed"] is None:
+        return output
+    cleared = _clear_cache()
+
+    def show() -> None:
+        output.show()
+        cleared.show()
+
+    return CommandOutput(output.document | cleared.document, show)
+
+
+def _clear_cache() -> CommandOutput:
+    from keju.benchmarks.lm_eval_tasks.catalog import clear_cache
+
+    count = len(clear_cache())
+    return CommandOutput(
+        {"cached_files": count}, lambda: print_lines(label_text("rm.cache", n=count))
+    )
+
+
+def _delete_runs(runs: list[str], yes: bool, work_dir: str | None) -> CommandOutput:
     from keju.runs.journal import Journal
 
     folders_by_path = {

@@ -415,6 +415,8 @@ class TaskConfig(StrictSettings):
     """Folder with one folder for each benchmark (or KEJU_DATA_DIR)."""
     capsules: str | None = None
     """Folder of the data files that questions refer to, for exams that have such files."""
+    include_path: str | None = None
+    """Folder with YAML files of more tasks for ``lm_eval:NAME``."""
     dataset_hub: Literal["huggingface", "modelscope"] | None = None
     """Where to look for data that is not in `data_dir`."""
     offline: bool = False

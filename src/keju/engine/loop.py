@@ -19,11 +19,12 @@ from typing import Any, TypedDict, Unpack, cast
 
 from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.pool import EndpointPool
-from keju.engine.queue import LOOK_AGAIN, Pause, Unit, UnitQueue, WaitForPrefix
+from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
 from keju.engine.routing import EndpointQueues
 from keju.errors import KejuError, WriteError
 from keju.progress.watching import WORK, Follower
 from keju.runs.journal import Journal
+from keju.scores.stopping import LOOK_AGAIN, Pause
 from keju.signals import run_in_thread
 from keju.types import Request
 

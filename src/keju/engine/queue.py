@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.runs.manifest import StoredStop
+from keju.scores.stopping import Pause, StoppingRule
 
 LONGEST_PREFILL = 2.0
 """Seconds after which a server has certainly computed a prefix. The longest wait for a pilot."""
@@ -418,37 +419,6 @@ FIRST_LOOK = 50
 """Questions before the first evaluation, and the fewest between two."""
 GROWTH = 10
 """Later blocks are a tenth of the questions asked before, so that evaluations stay few."""
-
-
-class Pause(NamedTuple):
-    """A wait between two blocks of questions: another run has to get as far as this one."""
-
-    is_over: Callable[[], bool]
-    """Raises a KejuError if it will never be over."""
-
-
-LOOK_AGAIN = 0.02
-"""Seconds after which a paused run looks whether the pause is over."""
-
-
-class StoppingRule(Protocol):
-    """A rule that decides when enough questions were asked."""
-
-    def usable_samples(self, job: Job) -> Sequence[int]:
-        """Return the samples that the rule can use."""
-
-    def looks(self, job: Job, ends: list[int]) -> list[int]:
-        """Return after how many samples the rule looks. `ends` are the usual ends of the blocks."""
-        return ends
-
-    def pauses(self, job: Job, seen_samples: Sequence[int]) -> Iterable[Pause]:
-        """Yield what to wait for before the samples seen so far can be evaluated."""
-        return ()
-
-    def evaluate(
-        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
-    ) -> StoredStop:
-        """Evaluate the samples seen so far. The rule ends the job if the result is `met`."""
 
 
 @runtime_checkable

@@ -23,11 +23,8 @@ from keju.engine.loop import Engine, Line
 from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
 from keju.engine.pool import EndpointPool, make_stored_endpoint
 from keju.engine.queue import (
-    LOOK_AGAIN,
     ArmsRule,
     Expected,
-    Pause,
-    StoppingRule,
     UnitQueue,
     Where,
     blocks,
@@ -44,6 +41,7 @@ from keju.progress.display import ArmStatus, Display, ExamStatus, Progress
 from keju.progress.watching import Follower, SessionOutline, follow
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import SessionLog, StoredSession, format_now
+from keju.scores.stopping import LOOK_AGAIN, Pause, StoppingRule
 from keju.scores.usage import UsageMeter
 from keju.signals import REMOTE, call_between_steps, call_on_loop
 

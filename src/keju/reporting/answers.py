@@ -55,6 +55,8 @@ def placebo_arms(config: Mapping[str, Any]) -> set[str]:
 
 def page_question(results: Results, placebos: Collection[str], labels: Labels) -> str:
     """Return the question that the run answers; it does not ask about `placebos`."""
+    if results.sweeps and fmt.answered_rows(results.benchmarks):
+        return labels("page.tools")
     levels = {entry.arm for entry in results.benchmarks if results.is_level(entry)}
     tested_arms = list(
         dict.fromkeys(

@@ -15,12 +15,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from keju.engine.queue import LOOK_AGAIN, Pause, StoppingRule
 from keju.errors import ConfigError, Interrupted, RunIncomplete, UsageError
 from keju.results.metrics import cluster_of, read_items
 from keju.results.scored_exam import ScoredExam, mismatches, scored_exam_of
 from keju.runs.manifest import Manifest, StoredStop
 from keju.scores.exam_scores import ExamScores
+from keju.scores.stopping import LOOK_AGAIN, Pause, StoppingRule
 from keju.stats.curtail import DOUBT, FullVerdict, sure_verdict_of_graded
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.gate import LEVEL, Verdict

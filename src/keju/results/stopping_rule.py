@@ -17,13 +17,13 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.samples import mark_as_drawn
 from keju.config import TaskConfig
-from keju.engine.queue import StoppingRule
 from keju.errors import ConfigError, UsageError
 from keju.results.metrics import cluster_of, join, metrics_of, read_items, read_subset
 from keju.results.schema import ACCURACY, WHOLE_SET, Metric
 from keju.results.scored_exam import mismatches, scored_exam_of, scored_exams_of
 from keju.runs.manifest import Manifest, StoredStop
 from keju.scores.exam_scores import ExamScores
+from keju.scores.stopping import StoppingRule
 from keju.scores.tally import Tally
 from keju.stats.intervals import Interval, Moments
 from keju.stats.paired import clip_difference

@@ -118,6 +118,13 @@ def test_a_run_is_resumed_scored_again_and_shown(
     assert main(["score", str(work / "r")]) == 0
     after = json.loads((work / "r" / "results.json").read_text("utf-8"))["benchmarks"][0]["metrics"]
     assert after == before
+    exported = tmp_path / "exported"
+    assert main(["export", str(work / "r"), "--format", "lm-eval", "-o", str(exported)]) == 0
+    (samples,) = exported.rglob("samples_*.jsonl")
+    row = json.loads(samples.read_text("utf-8").splitlines()[0])
+    context = "Question: Capital of France?\nAnswer:"
+    assert row["arguments"]["gen_args_1"] == {"arg_0": context, "arg_1": " Rome"}
+    assert row["resps"][1][0] == [replies[0][1]["logprob"], replies[0][1].get("greedy", False)]
     report = (work / "r" / "report.html").read_text("utf-8")
     assert "Log-probabilities of the texts" in report
     assert f"{replies[0][0]['logprob']:.3f}" in report

@@ -103,6 +103,9 @@ def test_rows_without_a_final_answer_are_refused(tmp_path: Path) -> None:
         ("zeroeval", "zeroeval", '{"answer": "(2000 + 468)/2"}', "(2000 + 468)/2", True),
         ("zeroeval", "zeroeval", '{"reasoning": NaN, "answer": 1234}', "1234", True),
         ("zeroeval", "zeroeval", "I cannot tell", None, False),
+        ("zeroeval", "zeroeval", "So $\\boxed{1234}$ eggs.\nAnswer: $\\boxed{1234}$", "1234", True),
+        ("zeroeval", "zeroeval", "\\boxed{1234} is the number of eggs in the basket", None, False),
+        ("zeroeval", "zeroeval", "The result is $\\boxed{1,234}$", None, False),
         ("robust", "lm-eval", "#### 1,234", "1,234", True),
         ("robust", "lm-eval-cot", "The answer is $1,234.00.", "1,234.00", True),
         ("robust", "zeroeval", '{"reasoning": "7", "answer": "$1,234"}', "1,234", True),
@@ -164,6 +167,7 @@ def test_recorded_solutions_have_their_recorded_verdicts(
     "name",
     [
         "Llama-3.1-405B-Inst_at_sambanova",
+        "Llama-3.1-405B-Instruct-Turbo",  # published as Llama-3.1-405B-Inst-fp8@together
         "Meta-Llama-3.1-8B-Instruct",
         "gemma-2-2b-it",
         "gpt-4o-mini-2024-07-18",
@@ -181,7 +185,8 @@ def test_recorded_replies_have_the_published_accuracy(data_dir: Path, name: str)
     entry = results.benchmarks[0]
     assert entry.reader == "zeroeval"
     accuracy = entry.metrics["accuracy"].value
-    assert f"{100 * (accuracy or 0):.2f}" == golden["summary"]["Acc"]
+    published = "95.91" if golden["summary"] is None else golden["summary"]["Acc"]
+    assert f"{100 * (accuracy or 0):.2f}" == published
 
 
 def test_robust_reads_labelled_replies(data_dir: Path) -> None:

@@ -163,6 +163,31 @@ def add(a, b):
     return a + b
 """
 
+INSIDE = """
+import sys
+inside = sys._getframe(1).f_globals
+write = inside['Pipe'].send
+def add(a, b): return 1
+"""
+SAME_FAULT = (
+    INSIDE
+    + """
+def send(pipe, message):
+    write(pipe, message if 'ready' in message else {'fault': 'FAULT', 'text': 'x'})
+inside['Pipe'].send = send
+"""
+)
+FRACTION_BOMB = (
+    INSIDE
+    + """
+bomb = {'n': ['fractions.Fraction', '1e9999999999']}
+inside['encode'] = lambda value, depth=0: bomb
+"""
+)
+ODD_FAULT = """
+def add(a, b): raise ValueError('\\ud800')
+"""
+
 HOSTILE = (
     _attempt("endless loop", "def add(a, b):\n    while True: pass", "timeout"),
     _attempt("endless loop in C", "import itertools\ndef add(a, b): return sum(itertools.repeat(0))", "timeout"),
@@ -189,6 +214,10 @@ HOSTILE = (
     _attempt("reading memory", READ_MEMORY, "wrong"),
     _attempt("forged verdict", FORGED_VERDICT, "protocol", "output"),
     _attempt("forged replies", FORGED_REPLIES, "wrong", "protocol"),
+    _attempt("broken tests", SAME_FAULT.replace("FAULT", "tests_broken"), "protocol"),
+    _attempt("fault without a fault", SAME_FAULT.replace("FAULT", "passed"), "protocol"),
+    _attempt("number without end", FRACTION_BOMB, "protocol"),
+    _attempt("text that is no text", ODD_FAULT, "exception"),
     _attempt("closed files", CLOSED_FILES, "ended", "protocol"),
     _attempt("killing everything", KILL_ALL, "killed", "ended", "wrong"),
     _attempt("network", NETWORK, "exception"),

@@ -84,6 +84,18 @@ def test_broken_tests_are_no_verdict_on_the_program(tests: str, text: str) -> No
     assert text in verdict.text
 
 
+def test_a_program_cannot_escape_its_grade_by_ending_its_tests() -> None:
+    ending = "def check(candidate):\n    candidate(2, 3)\n    __import__('os')._exit(3)"
+    other = ending.replace("candidate(2, 3)", "pass")
+    (ended,) = run([make_job("def add(a, b): return a + b", ending)])
+    assert (ended.results, ended.outcome) == ({"pass@1": False}, "protocol")
+    job = make_job("def add(a, b): return a + b", other)._replace(
+        prelude="__import__('os')._exit(3)"
+    )
+    (broken,) = run([job])
+    assert broken.outcome == "tests_broken"
+
+
 def test_values_of_all_kinds_cross_the_pipe() -> None:
     program = "def add(a, b): return {'list': [a, (b, 2.5)], 1: {3, 4}, None: 1j, 2: 10 ** 5000}"
     tests = """

@@ -79,8 +79,12 @@ _QUOTED_FIELD = re.compile(r'"answer"\s*+:\s*+"([^"]*+)"')
 _BARE_FIELD = re.compile(r'"answer"\s*+:\s*+([^,\s]*+)')
 # `answer: 18`, without quotes.
 _BARE_NAME = re.compile(r"answer\s*+:\s*+([^,\s]*+)")
+# `\boxed{36}`, a box around one word.
+_BOX = re.compile(r"\\boxed\{(\w+)\}")
+_NEAR_END = 30
+"""The characters at the end of a reply in which a box must begin."""
 # `-18`, `3.5`; not `.5`.
-_FIRST_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+_FIRST_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 # `3/4`, a fraction of two plain numbers.
 _FRACTION = re.compile(r"\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*/\s*(-?\d{1,15}(?:\.\d{1,15})?)\s*", re.A)
 
@@ -100,7 +104,12 @@ def find_json_object(text: str) -> str | None:
 
 
 def find_answer_field(text: str) -> str | None:
-    """Return the field ``answer`` of the first JSON object, or of a broken one by patterns."""
+    """Return the field ``answer`` of the first JSON object, or of a broken one by patterns.
+
+    A reply without the field may end with a box; then its first box counts. The published code
+    looks for boxes only in replies of Llama 3.1. In all 44 published sets of replies with an
+    accuracy, looking for them in all replies gives the same verdicts.
+    """
     if found_object := find_json_object(text):
         try:
             content = json.loads(found_object.replace("\n", ""))  # also `NaN`, as published
@@ -111,7 +120,8 @@ def find_answer_field(text: str) -> str | None:
     for pattern in (_QUOTED_FIELD, _BARE_FIELD, _BARE_NAME):
         if match := pattern.search(text):
             return match[1]
-    return None
+    box = _BOX.search(text) if "boxed" in text[-_NEAR_END:] else None
+    return box[1] if box else None
 
 
 def first_number(text: str) -> float | None:
@@ -167,7 +177,7 @@ class ZeroEvalReader(Reader):
     """ZeroEval: the field ``answer`` of the JSON object in the reply."""
 
     name = "zeroeval"
-    version = 2
+    version = 3
     about = "gsm8k.about_reader_zeroeval"
 
     def read(self, text: str, sample: Sample) -> Answer:

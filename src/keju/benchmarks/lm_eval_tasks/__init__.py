@@ -18,6 +18,7 @@ from pathlib import Path
 
 from keju import messages
 from keju.benchmarks.base import Benchmark, Protocol, by_name
+from keju.benchmarks.lm_eval_tasks.catalog import list_names as list_names
 from keju.benchmarks.lm_eval_tasks.exam import LmEvalArgs, LmEvalExam, make
 from keju.benchmarks.lm_eval_tasks.pipelines import UnloadedReader
 from keju.benchmarks.lm_eval_tasks.sources import find_folder

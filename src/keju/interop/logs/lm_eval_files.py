@@ -228,12 +228,14 @@ def _hash(text: str) -> str:
 
 
 def _arguments(log: RunLog, answer: LoggedAnswer) -> dict[str, dict[str, Any]]:
-    """Return the prompt with the settings of the request, or with each label to compare."""
+    """Return the prompt with the settings of the request, or with each text to compare."""
     if _metric(log) == "acc":
         lead = log.exam.sampling.get("label_lead") or ""
+        has_texts = log.exam.sampling.get("decode") == "continuations"
+        texts = answer.sample.choices if has_texts else answer.sample.labels
         return {
-            f"gen_args_{n}": {"arg_0": answer.prompt_text, "arg_1": f"{lead}{label}"}
-            for n, label in enumerate(answer.sample.labels)
+            f"gen_args_{n}": {"arg_0": answer.prompt_text, "arg_1": f"{lead}{text}"}
+            for n, text in enumerate(texts)
         }
     return {"gen_args_0": {"arg_0": answer.prompt_text, "arg_1": _generation(log)}}
 

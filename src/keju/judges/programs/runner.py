@@ -42,6 +42,8 @@ LIMITS: Final = {
 JOB: Final = "job.json"
 OUT_OF_TIME: Final = {128 + signal.SIGPROF, 128 + signal.SIGXCPU, -signal.SIGPROF, -signal.SIGXCPU}
 """Exit codes of a process that used its CPU time."""
+STARTED: Final = b"\n"
+"""The line that the side of the tests writes before the program starts."""
 KILLED: Final = {128 + signal.SIGKILL, -signal.SIGKILL}
 # `from keju.… import (…)`, `from typing import Any`: lines that the texts of sandboxes do not need,
 # because annotations are not evaluated. Importing `typing` would double the time of a start.
@@ -186,15 +188,16 @@ class ProgramRunner:
         self, job: ProgramJob, program: SupervisedProcess, tests: SupervisedProcess
     ) -> ProgramVerdict:
         assert tests.stderr is not None
-        line = b""
+        lines: list[bytes] = []
         with suppress(TimeoutError):
-            line = await asyncio.wait_for(tests.stderr.readline(), WALL * TOTAL_SECONDS)
-        no_results = dict.fromkeys(job.parts, False)
-        if not line.endswith(b"\n"):
-            code = await tests.end()
-            outcome = "timeout" if not line and code in KILLED and tests.reason == "killed" else ""
-            reason = f"no verdict, exit code {code}, {tests.reason or 'ended'}"
-            return ProgramVerdict(no_results, outcome or "tests_broken", reason)
+            async with asyncio.timeout(WALL * TOTAL_SECONDS):
+                lines.append(await tests.stderr.readline())
+                if lines[0] == STARTED:
+                    lines.append(await tests.stderr.readline())
+        line = lines[-1] if lines else b""
+        if len(line) < 2 or not line.endswith(b"\n"):
+            is_started = bool(lines) and lines[0] == STARTED
+            return await _classify_tests(dict.fromkeys(job.parts, False), tests, is_started)
         results, outcome, text = json.loads(line)
         if outcome == "ended":
             outcome, text = await _classify_end(program)
@@ -231,6 +234,25 @@ class ProgramRunner:
             after=launch.after,
             remove=[room.run, work],
         )
+
+
+async def _classify_tests(
+    results: dict[str, bool], tests: SupervisedProcess, is_started: bool
+) -> ProgramVerdict:
+    """Return the verdict if the tests gave none.
+
+    Once the program has started, it is to blame: its results can make tests use any time and
+    memory. Otherwise a program could escape its grade.
+    """
+    code = await tests.end()
+    reason = f"no verdict, exit code {code}, {tests.reason or 'ended'}"
+    if not is_started or tests.reason == "host_memory":
+        outcome = "tests_broken"
+    elif tests.reason == "memory":
+        outcome = "memory"
+    else:
+        outcome = "timeout" if code in OUT_OF_TIME | KILLED else "protocol"
+    return ProgramVerdict(results, outcome, reason)
 
 
 async def _classify_end(program: SupervisedProcess) -> tuple[str, str]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 GRADER = "programs"
 PREFIX = "programs:"
 """Begins the exam's name in the records of verdicts."""
-VERSION = 1
+VERSION = 2
 """The version of the runner. A verdict of another version does not count."""
 BROKEN = "tests_broken"
 NO_DECISION = (BROKEN,)

@@ -20,6 +20,10 @@ from keju.judges.programs.inside.values import Pipe, decode, describe, encode, m
 WALL = 10.0
 """Seconds of the clock for each second of CPU time: a limit for programs that sleep."""
 BROKEN = "tests_broken"
+STARTED = b"\n"
+"""The line that says that the tests are ready and the program may run."""
+FAULTS = frozenset({"syntax", "missing", "exit", "memory", "exception"})
+"""The faults that the side of the program may state: a program can write any message."""
 
 
 class ProgramStopped(BaseException):
@@ -38,7 +42,8 @@ class ProgramFault:
     """The reason why a program did not pass."""
 
     def __init__(self, kind: str, text: str) -> None:
-        self.kind, self.text = kind, text
+        self.kind = kind
+        self.text = text.encode("utf-8", "replace").decode()
 
 
 class CandidateFunction:
@@ -56,7 +61,7 @@ class CandidateFunction:
         order = {name: job[name] for name in ("program", "entry_point", "load_seconds", "paths")}
         reply = self.exchange(order, job["load_seconds"])
         if "ready" not in reply:
-            self.stop(str(reply.get("fault")), str(reply.get("text")))
+            self.stop(stated_fault(reply), str(reply.get("text")))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.call(args, keywords)
@@ -110,7 +115,7 @@ class CandidateFunction:
 
     def raise_fault(self, reply: dict[str, Any]) -> NoReturn:
         """Raise the exception of a call."""
-        kind, text = str(reply["fault"]), str(reply.get("text"))
+        kind, text = stated_fault(reply), str(reply.get("text"))
         if kind != "exception":
             self.stop(kind, text)
         self.fault = ProgramFault(kind, text)
@@ -122,6 +127,12 @@ class CandidateFunction:
             except Exception:
                 pass
         raise error
+
+
+def stated_fault(reply: dict[str, Any]) -> str:
+    """Return the kind of fault that a reply states."""
+    kind = reply.get("fault")
+    return kind if isinstance(kind, str) and kind in FAULTS else "protocol"
 
 
 def copy_through_pipe(value: Any) -> Any:
@@ -158,9 +169,9 @@ def fix_random_numbers(job: dict[str, Any]) -> None:
 
 
 def judge(
-    job: dict[str, Any], candidate: CandidateFunction
+    job: dict[str, Any], candidate: CandidateFunction, report: int
 ) -> tuple[dict[str, bool], ProgramFault]:
-    """Return the results of the parts and the first fault."""
+    """Return the results of the parts and the first fault; say before the program starts."""
     results = dict.fromkeys(job["parts"], False)
     space = {"__name__": "tests", "candidate": candidate, "DATA": job["data"]}
     space |= {"copy_through_pipe": copy_through_pipe, "BrokenTests": BrokenTests}
@@ -171,6 +182,7 @@ def judge(
             name: compile(text, "part.py", "exec") if text else None
             for name, text in job["parts"].items()
         }
+        os.write(report, STARTED)
         candidate.start(job)
     except ProgramStopped:
         return results, candidate.fault or ProgramFault("ended", "")
@@ -194,7 +206,7 @@ def main() -> None:
         job = json.load(file)
     os.unlink(sys.argv[1])  # noqa: PTH108
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    results, fault = judge(job, CandidateFunction(Pipe(source, target), job))
+    results, fault = judge(job, CandidateFunction(Pipe(source, target), job), report)
     verdict = [results, fault.kind, fault.text[:300]]
     os.write(report, json.dumps(verdict).encode() + b"\n")
     os._exit(0)

@@ -77,7 +77,10 @@ def decode_number(parts: list[str]) -> Any:
     import fractions
 
     name, text = parts
-    return fractions.Fraction(text) if "Fraction" in name else decimal.Decimal(text)
+    if "Fraction" not in name:
+        return decimal.Decimal(text)
+    # Only digits, as `str` writes them: the value of `1e9999999999` takes endless time.
+    return fractions.Fraction(*map(int, text.split("/")))
 
 
 DECODERS: dict[str, Callable[[Any], Any]] = {
