@@ -37,7 +37,7 @@ BYTES_PER_TOKEN = 4
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample shard "
         "repeats rotate_options order seed until_ci until_decided data_dir capsules include_path "
         "dataset_hub offline judge",
-        TOOLS: "arms agent sandbox jobs unsafe_no_sandbox",
+        TOOLS: "arms sweep agent sandbox jobs unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price executor ray ray_address",
         RUN: "work_dir run_id resume replace use_cache language events metrics_port otel",
