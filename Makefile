@@ -95,7 +95,7 @@ test-lm-eval: $(HF)/.lm-eval
 	$(HF)/bin/python -m pytest tests/lmeval/test_tasks.py tests/lmeval/test_parts.py
 
 test-hf: $(HF)/.done $(BRIDGES)/lm-eval/.done
-	KEJU_TEST_LM_EVAL=$(abspath $(BRIDGES)/lm-eval/bin/python) $(HF)/bin/python -m pytest tests/hf tests/lmeval
+	KEJU_TEST_LM_EVAL=$(abspath $(BRIDGES)/lm-eval/bin/python) $(HF)/bin/python -m pytest tests/hf tests/lmeval/test_prompts.py
 
 $(BRIDGES)/verifiers-0.4/.done: PACKAGE := verifiers==0.4.0
 $(BRIDGES)/verifiers-0.4/.done: EXTRA := [agent]
