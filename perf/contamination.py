@@ -1,9 +1,9 @@
 """How well ``keju compare --contamination`` finds a model that has learnt published rows by heart.
 
-`python -m perf.contamination` prints the table of docs/fresh.md, and writes it there between its
-markers with ``--write``. A model with a true accuracy answers `SUBSETS` subsets of `PUBLISHED`
-published questions, of which it has learnt a share by heart, and of so many fresh ones. Each exam
-is drawn `--draws` times; the tests are Keju's own.
+`python -m perf.contamination` prints the table of docs/reference-fresh.md, and writes it there
+between its markers with ``--write``. A model with a true accuracy answers `SUBSETS` subsets of
+`PUBLISHED` published questions, a share of which it has learnt by heart, and of some fresh ones.
+Each exam is drawn `--draws` times; the tests are Keju's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEARNT = (0.0, 0.3)
 ACCURACIES = (0.3, 0.5, 0.7)
 SIZES = (250, 500, 1000)
 SEED = 20_261_116
-PAGE = Path(__file__).parent.parent / "docs" / "fresh.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference-fresh.md"
 
 
 class DetectionRates(NamedTuple):
@@ -92,7 +92,7 @@ def main() -> None:
     """Print the table, or write it into its page."""
     parser = argparse.ArgumentParser(prog="python -m perf.contamination", description=__doc__)
     parser.add_argument("--draws", type=int, default=10_000)
-    parser.add_argument("--write", action="store_true", help="write it into docs/fresh.md")
+    parser.add_argument("--write", action="store_true", help="write it to the page")
     args = parser.parse_args()
     lines = []
     for line in table(args.draws):

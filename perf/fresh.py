@@ -3,10 +3,10 @@
     python -m perf fresh                     the time and memory of 100,000 questions
     python -m perf.fresh solvers [--write]   every solver on every published row
     python -m perf.fresh grid [--write]      1,000 questions in every cell of the grid
-    python -m perf.fresh published           writes the digests of the published questions anew
+    python -m perf.fresh published           writes the digests of the published questions
 
-``--write`` puts a table into docs/fresh.md, between its markers. The published questions are
-looked for in ``../shared/data`` or KEJU_DATA_DIR.
+``--write`` puts a table into docs/reference-fresh.md, between its markers. The published questions
+are looked for in ``../shared/data`` or KEJU_DATA_DIR.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from keju.benchmarks.fresh.tasks import TASKS
 from perf.measure import ROOT, NotMeasured, Row, cpu, in_child, peak_mb, within
 from perf.pages import write_between
 
-PAGE = ROOT / "docs" / "fresh.md"
+PAGE = ROOT / "docs" / "reference-fresh.md"
 CELL, SEEDS, DIFFICULTIES = 1000, (11, 12), (0.5, 1.0, 3.0)
 MANY, FEW = 100_000, 1_000
 SECONDS, FLAT = 60, 1.5
@@ -210,7 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.fresh", description=__doc__)
     parser.add_argument("part", choices=("solvers", "grid", "published"))
     parser.add_argument("-n", type=int, default=CELL, help="questions of a cell of the grid")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/fresh.md")
+    parser.add_argument("--write", action="store_true", help="write the table to the page")
     args = parser.parse_args()
     if args.part == "published":
         print(write_published())

@@ -228,7 +228,10 @@ def test_files_that_are_no_exam_are_told_what_is_wrong_and_what_to_do(
         ("question,Choice_1,Choice_2,answer", "A = Choice_1, B = Choice_2"),
         ("question,opt0,opt1,answer", "A = opt0, B = opt1"),
         ("question,a,b,gold", "answer = gold, A = a, B = b"),
-        ("题目,选项A,选项B,答案", "question = 题目, answer = 答案, A = 选项A, B = 选项B"),
+        (
+            "题目,选项A,选项B,答案",
+            "question = 题目, answer = 答案, A = 选项A, B = 选项B; instructions in Chinese",
+        ),
         ("Question,A,B,Answer", "question = Question, answer = Answer"),
         ("question,A,B,TARGET", "answer = TARGET"),
         ("question,A,B,label", "answer = label"),
