@@ -71,7 +71,7 @@ def test_names_of_a_list_may_have_blanks(keju: Keju) -> None:
     ("argv", "message"),
     [
         (("-o", "a.jsonl", "--format", "csv"), "a.jsonl is named for another format than"),
-        (("-o", "a.xlsx"), "a.xlsx: its suffix is of no format that Keju writes"),
+        (("-o", "a.xlsx"), "a.xlsx: Keju does not know this suffix. Use one of .csv, "),
     ],
 )
 def test_a_file_that_is_named_for_another_format_is_refused(
