@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 TOKENS = 16
 """The most tokens that either tool generates."""
+ANSWERED = 3
+"""The documents of each task that both tools write replies to; the requests of all are compared."""
 NEAR_TIE = 0.01
 """Logits: the two most likely tokens are so close that rounding decides."""
 GROUP_NAME = "weighted_animals"
@@ -110,10 +112,11 @@ def both(
                 tasks=[name],
                 task_manager=manager,
                 gen_kwargs={"max_gen_toks": TOKENS} if name in GENERATED else None,
+                limit=ANSWERED if name in GENERATED else None,
                 bootstrap_iters=0,
             )
     names = [f"lm_eval:{name}" for name in TASKS]
-    few_tokens = {"generation_config": {"max_tokens": TOKENS}}
+    few_tokens = {"generation_config": {"max_tokens": TOKENS}, "limit": ANSWERED}
     group = f"lm_eval:{group_folder / 'animals.yaml'}"
     args: dict[str, Any] = {f"lm_eval:{name}": few_tokens for name in GENERATED}
     config: dict[str, Any] = {
