@@ -71,12 +71,19 @@ def stops(ran: Ran) -> list[str]:
 def test_every_command_of_the_environment_s_page(
     env: Keju, model: Model, seeds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page's own text, with capsules in KEJU_DATA_DIR: the agentic command works as well."""
+    """The page's own text, with capsules in KEJU_DATA_DIR: the agentic command works as well.
+
+    Its key is that of the default judge, which the same endpoint serves.
+    """
     page = (seeds / "verifiers-bixbench.md").read_text("utf-8")
     lines = "\n".join(re.findall(r"```bash\n(.*?)```", page, re.DOTALL)).splitlines()
-    model.script = lambda question, results: (
-        analyst(question, results) if "tools" in model.bodies[-1] else "B"
-    )
+
+    def reply(question: str, results: list[str]) -> Any:
+        if "<grade>" in str(model.bodies[-1]["messages"]):
+            return "<grade>correct</grade>"
+        return analyst(question, results) if "tools" in model.bodies[-1] else "B"
+
+    model.script = reply
     command_count = 0
     for line in lines:
         words = shlex.split(line, comments=True)
@@ -440,10 +447,15 @@ def test_a_capsule_may_hold_files_named_like_modules(env: Keju) -> None:
 
 def test_missing_capsules_are_one_line_with_the_command_that_gets_them(env: Keju) -> None:
     Path("data/bixbench/capsules").rename("elsewhere")
-    ran = evaluate(env)
-    assert ran.code == 2
+    settings = '{"bixbench": {"mode": "agentic"}}'
+    ran = env("eval", "-m", "m", "--datasets", "bixbench", "--dataset-args", settings)
+    assert ran.code == 2, ran.err
     assert "keju data pull bixbench --capsules" in ran.err
     assert not list(Path().glob("runs/*"))
+    ran = evaluate(env)
+    assert ran.code == 0, ran.err
+    assert "without tools" in ran.err
+    assert "keju data pull bixbench --capsules" in ran.err
     ran = evaluate(env, "--capsules", "elsewhere")
     assert entry(ran)["outcomes"]["correct"] == 3
 
