@@ -32,6 +32,8 @@ TOKENS = 16
 """The most tokens that either tool generates."""
 ANSWERED = 3
 """The documents of each task that both tools write replies to; the requests of all are compared."""
+SHUFFLED = "gpqa_diamond_cot_zeroshot"
+"""The options of this task are shuffled without a seed, so each load of it has other right answers."""
 NEAR_TIE = 0.01
 """Logits: the two most likely tokens are so close that rounding decides."""
 GROUP_NAME = "weighted_animals"
@@ -107,6 +109,8 @@ def both(
     theirs: dict[str, Any] = {}
     with rows_in_memory(data_dir):
         for name in (*TASKS, GROUP_NAME):
+            if name == SHUFFLED:
+                continue
             theirs[name] = simple_evaluate(
                 model,
                 tasks=[name],
@@ -115,10 +119,12 @@ def both(
                 limit=ANSWERED if name in GENERATED else None,
                 bootstrap_iters=0,
             )
-    names = [f"lm_eval:{name}" for name in TASKS]
+    names = [f"lm_eval:{name}" for name in TASKS if name != SHUFFLED]
     few_tokens = {"generation_config": {"max_tokens": TOKENS}, "limit": ANSWERED}
     group = f"lm_eval:{group_folder / 'animals.yaml'}"
-    args: dict[str, Any] = {f"lm_eval:{name}": few_tokens for name in GENERATED}
+    args: dict[str, Any] = {
+        name: few_tokens for name in names if name.removeprefix("lm_eval:") in GENERATED
+    }
     config: dict[str, Any] = {
         "model": f"hf:{smollm2.parent}",
         "model_args": settings,
@@ -191,7 +197,7 @@ def test_conversations_are_equal(
 
 def test_results_are_equal(both: BothRuns) -> None:
     ties = []
-    for name in TASKS:
+    for name in both.lm_eval.keys() & TASKS.keys():
         ties += compare_samples(both, name)
         if not any(tie.startswith(f"{name} ") for tie in ties):
             compare_aggregates(both, name)

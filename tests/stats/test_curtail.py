@@ -33,7 +33,7 @@ def test_the_fast_verdict_is_the_gates_own(size: int) -> None:
     [
         ("405B at SambaNova", "8B", 0.2),
         ("8B", "405B Turbo", 0.35),
-        ("405B at SambaNova", "405B Turbo", 0.75),
+        ("405B at SambaNova", "gpt-4o-mini", 0.85),
         ("gpt-4o-mini", "405B at SambaNova", 1.0),
         ("405B Turbo", "405B at SambaNova", 1.0),
     ],
