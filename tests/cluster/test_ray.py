@@ -217,8 +217,11 @@ def test_the_loss_of_the_head_loses_no_line(python: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("place", ["cluster", "local"])
 def test_local_models_on_a_cluster(place: str, keju: Keju, raylets: Raylets, python: str) -> None:
-    look = "import os, sys; from keju.models import weights as w; w.locate(w.EMBEDDED, os.environ)"
-    if subprocess.run([python, "-c", look], capture_output=True, env=keju.around).returncode:
+    look = "import os; from keju.models import weights as w; print(w.find_file(w.EMBEDDED, os.environ))"
+    found = subprocess.run(
+        [python, "-c", look], capture_output=True, env=keju.around, text=True, check=True
+    )
+    if found.stdout.strip() == "None":
         pytest.skip("the embedded model is not installed there")
     common = [
         "eval",
