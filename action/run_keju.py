@@ -83,9 +83,14 @@ def run_command(words: list[str], number: int, folder: Path, key: str) -> tuple[
     if words[0] == "gate" and "--baseline-url" not in words:
         extra += ["--markdown", str(markdown), "--junit", str(folder / f"gate-{number}.xml")]
     print(hide(f"::group::keju {shlex.join(words)}", key), flush=True)
-    ran = subprocess.run(
-        ["keju", *words, *extra], env=environ, capture_output=True, text=True, check=False
-    )
+    try:
+        ran = subprocess.run(
+            ["keju", *words, *extra], env=environ, capture_output=True, encoding="utf-8",
+            errors="replace", check=False,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:  # keju is not installed; a variable named `A=B`
+        print("::endgroup::", flush=True)
+        return 2, f"keju could not be started: {error}"
     print(hide(ran.stderr, key).replace("::", ": :"), end="")
     print("::endgroup::", flush=True)
     text = hide(ran.stdout, key)

@@ -91,11 +91,12 @@ def test_tests_of_promptfoo_are_questions(keju: Keju) -> None:
         "arguments": {"lookup": {"item": 3}},
         "order": ["ping", "lookup"],
         "max_calls": 3,
-        "score": ["answer"],
+        "score": ["answer", "tools", "not", "order", "arguments", "max_calls"],
     }
     for old, new, problem in (
         ("type: equals", "type: llm-rubric", "test 1: the assertion 'llm-rubric' has no meaning"),
         ("{n: 3}", "{n: [3, 4]}", "the prompt needs the variable 'n'"),
+        ("{n: 3}", "{n: 3}\n    threshold: 0.5", "'threshold' of promptfoo has no meaning"),
         ("max: 3", "min: 3", "the value of 'trajectory:step-count' has no meaning"),
     ):
         Path("promptfooconfig.yaml").write_text(PROMPTFOO.replace(old, new))

@@ -18,6 +18,8 @@ LARGEST_XML: Final = 16 << 20
 MOST_ELEMENTS: Final = 200_000
 ROOT, PAIR = "evaluation", "qa_pair"
 FIELDS: Final = ("question", "answer")
+TEST_KEYS: Final = ("description", "vars", "assert", "metadata")
+ASSERTION_KEYS: Final = ("type", "value", "metric")
 # {{ city }}, {{city}}
 _VARIABLE = re.compile(r"\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
 
@@ -89,13 +91,17 @@ def is_promptfoo(content: Any) -> bool:
 
 
 def read_promptfoo(content: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
-    """Yield the tests of promptfoo as rows. Raise DataError for what has no meaning here."""
+    """Yield the tests of promptfoo as rows. Raise DataError for what has no meaning here.
+
+    As in promptfoo, a test passes if all its assertions hold.
+    """
     prompt = _only_prompt(content.get("prompts"), where)
-    defaults = content.get("defaultTest") or {}
-    for number, test in enumerate(content["tests"], 1):
+    defaults = _known_part(content.get("defaultTest") or {}, f"{where}, defaultTest")
+    if "scenarios" in content:
+        raise DataError("custom.promptfoo_part", where=where, name="scenarios")
+    for number, content_of_test in enumerate(content["tests"], 1):
         place = f"{where}, test {number}"
-        if not isinstance(test, dict):
-            raise DataError("custom.promptfoo_test", where=place)
+        test = _known_part(content_of_test, place)
         variables = {**_mapping(defaults.get("vars")), **_mapping(test.get("vars"))}
         row: dict[str, Any] = {"question": _fill(prompt, variables, place)}
         if isinstance(test.get("description"), str):
@@ -103,7 +109,20 @@ def read_promptfoo(content: Mapping[str, Any], where: str) -> Iterator[dict[str,
         assertions = [*_list(defaults.get("assert")), *_list(test.get("assert"))]
         for assertion in assertions:
             _add_assertion(row, assertion, place)
+        if "expect" in row:
+            row["expect"]["score"] = "all"
         yield row
+
+
+def _known_part(test: Any, where: str) -> dict[str, Any]:
+    """Return a test whose keys all have a meaning here; raise DataError for any other."""
+    if not isinstance(test, dict):
+        raise DataError("custom.promptfoo_test", where=where)
+    for key, value in test.items():
+        has_list = isinstance(value, list) if key == "assert" else True
+        if key not in TEST_KEYS or not has_list:
+            raise DataError("custom.promptfoo_part", where=where, name=str(key))
+    return test
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -131,6 +150,9 @@ def _fill(prompt: str, variables: Mapping[str, Any], where: str) -> str:
             raise DataError("custom.promptfoo_variable", where=where, name=match[1])
         return str(filled)
 
+    for sign in ("{{", "{%"):  # {{ city | upper }}, {% if city %}
+        if sign in _VARIABLE.sub("", prompt):
+            raise DataError("custom.promptfoo_part", where=where, name=sign)
     return _VARIABLE.sub(value, prompt)
 
 
@@ -140,7 +162,12 @@ def _add_assertion(row: dict[str, Any], assertion: Any, where: str) -> None:
     reader = _READERS.get(str(kind))
     if reader is None:
         raise DataError("custom.promptfoo_kind", where=where, kind=kind, valid=[*_READERS])
-    if not reader(row, assertion.get("value")):
+    for key in assertion:
+        if key not in ASSERTION_KEYS:
+            raise DataError("custom.promptfoo_part", where=where, name=str(key))
+    value = assertion.get("value")
+    is_template = isinstance(value, str) and ("{{" in value or value.startswith("file://"))
+    if is_template or not reader(row, value):
         raise DataError("custom.promptfoo_value", where=where, kind=kind)
 
 
