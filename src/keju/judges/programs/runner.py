@@ -197,6 +197,8 @@ class ProgramRunner:
         line = lines[-1] if lines else b""
         if len(line) < 2 or not line.endswith(b"\n"):
             is_started = bool(lines) and lines[0] == STARTED
+            if lines and not line.endswith(b"\n"):  # the tests closed the pipe, so they are ending
+                await _wait_for_end(tests)
             return await _classify_tests(dict.fromkeys(job.parts, False), tests, is_started)
         results, outcome, text = json.loads(line)
         if outcome == "ended":
@@ -234,6 +236,12 @@ class ProgramRunner:
             after=launch.after,
             remove=[room.run, work],
         )
+
+
+async def _wait_for_end(process: SupervisedProcess) -> None:
+    """Wait until a process has ended by itself, so that its exit code is its own."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), WALL)
 
 
 async def _classify_tests(
