@@ -139,14 +139,22 @@ def refuse_foreign_code(environ: Mapping[str, str], has_key: bool) -> str:
     """Return why nothing may run: the code of a fork is checked out, and there is a key."""
     if environ.get("GITHUB_EVENT_NAME") != "pull_request_target" or not is_from_fork(environ):
         return ""
-    git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    is_base = git.returncode == 0 and git.stdout.strip() == environ.get("GITHUB_SHA")
-    if is_base or not has_key:
+    if not has_key:
+        return ""
+    checkouts = {Path.cwd(), *(git.parent for git in Path.cwd().rglob(".git"))}
+    if all(commit_of(folder) == environ.get("GITHUB_SHA") for folder in checkouts):
         return ""
     return (
         "code of a fork is checked out in pull_request_target, where it could read the key: "
         "use pull_request"
     )
+
+
+def commit_of(folder: Path) -> str:
+    """Return the commit that is checked out in a folder; empty if git cannot tell."""
+    command = ["git", "rev-parse", "HEAD"]
+    git = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return git.stdout.strip() if git.returncode == 0 else ""
 
 
 def platform_notes() -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -225,6 +226,28 @@ def test_code_of_a_fork_never_runs_with_the_key(runner: Runner, github: GitHub) 
         assert served.stats.requests == 0
     assert (job.code, job.outputs["verdict"]) == (2, "error")
     assert "use pull\\_request" in job.summary
+
+
+@pytest.mark.parametrize("fork_commit", ["base", "fork"])
+def test_a_fork_in_a_subfolder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_commit: str
+) -> None:
+    """The root holds the base; only another commit below it is a reason to refuse."""
+    monkeypatch.syspath_prepend(FOLDER)
+    script = importlib.import_module("run_keju")
+    (tmp_path / "pr" / ".git").mkdir(parents=True)
+    (tmp_path / "event.json").write_text(json.dumps(pull("fork/server")))
+    monkeypatch.chdir(tmp_path)
+    commits = {tmp_path: "base", tmp_path / "pr": fork_commit}
+    monkeypatch.setattr(script, "commit_of", commits.__getitem__)
+    environ = {
+        "GITHUB_EVENT_NAME": "pull_request_target",
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_SHA": "base",
+    }
+    assert bool(script.refuse_foreign_code(environ, True)) == (fork_commit == "fork")
+    assert script.refuse_foreign_code(environ, False) == ""
 
 
 def comment(runner: Runner, github: GitHub | None, text: str = "text", **more: str) -> str:
